@@ -1,0 +1,1 @@
+//! mcp-verdict receives OTLP, joins MCP spans into evidence chains, judges them, and sends them on.

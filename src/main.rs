@@ -1,0 +1,3 @@
+//! The `mcp-verdict` program: everything it does is in the library, so that tests drive the same code.
+
+fn main() {}
