@@ -1,1 +1,3 @@
 //! mcp-verdict receives OTLP, joins MCP spans into evidence chains, judges them, and sends them on.
+
+pub mod model;

@@ -1,0 +1,107 @@
+//! Digests of tools and registries as values: parse, print, compare (judgment.md §6). How they are
+//! computed is the catalog's.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::ids::Name;
+
+/// The one projection we compute and compare.
+pub const SCHEME: &str = "mcp-tool/1";
+
+/// A tool or registry digest. Digests of another scheme are never compared with ours, nor with
+/// each other: they are `Foreign`, and that is a finding, not drift.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Digest {
+    /// SHA-256 under `mcp-tool/1`.
+    Tool([u8; 32]),
+    /// The text's scheme prefix as received.
+    Foreign(Name),
+}
+
+impl Digest {
+    /// Reads `mcp-tool/1:sha256:<64 hex>`, `sha256:<64 hex>` or bare hex. Text of any other shape
+    /// that has a prefix is of a foreign scheme; anything else is no digest.
+    pub fn parse(text: &str) -> Option<Self> {
+        let text = text.trim();
+        let (scheme, hex) = match text.rsplit_once(':') {
+            Some((prefix, hex)) => (prefix, hex),
+            None => ("", text),
+        };
+        match scheme {
+            "" | "sha256" | "mcp-tool/1:sha256" => read_hex(hex).map(Self::Tool),
+            other => Some(Self::Foreign(Name::new(other))),
+        }
+    }
+
+    /// Whether the two were made by one scheme, so that a difference means something.
+    pub fn comparable(&self, other: &Self) -> bool {
+        matches!((self, other), (Self::Tool(_), Self::Tool(_)))
+    }
+
+    /// The first 16 hex digits, for people.
+    pub fn short(&self) -> String {
+        match self {
+            Self::Tool(bytes) => bytes[..8].iter().map(|b| format!("{b:02x}")).collect(),
+            Self::Foreign(scheme) => scheme.to_string(),
+        }
+    }
+
+    pub fn name(&self) -> Name {
+        Name::new(&self.to_string())
+    }
+}
+
+fn read_hex(hex: &str) -> Option<[u8; 32]> {
+    let digits = hex.as_bytes();
+    if digits.len() != 64 || !digits.iter().all(u8::is_ascii_hexdigit) {
+        return None;
+    }
+    let mut out = [0; 32];
+    for (byte, pair) in out.iter_mut().zip(digits.chunks_exact(2)) {
+        let nibble = |c: u8| (c as char).to_digit(16).map(|d| d as u8);
+        *byte = nibble(pair[0])? << 4 | nibble(pair[1])?;
+    }
+    Some(out)
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tool(bytes) => {
+                write!(f, "{SCHEME}:sha256:")?;
+                bytes.iter().try_for_each(|b| write!(f, "{b:02x}"))
+            }
+            Self::Foreign(scheme) => f.write_str(scheme),
+        }
+    }
+}
+
+/// One tool's definition, projected by `mcp-tool/1` and kept once. Its text is never printed in
+/// telemetry; only its name, digests and pointers are.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Definition {
+    pub name: Name,
+    /// The projected members.
+    pub projected: Arc<serde_json::Value>,
+    /// `None` without an `inputSchema`.
+    pub digest: Option<Digest>,
+    /// An integer beyond 2^53 somewhere in it.
+    pub unsafe_number: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digests_round_trip_and_foreign_ones_do_not_compare() {
+        let hex = "ab".repeat(32);
+        let ours = Digest::parse(&format!("mcp-tool/1:sha256:{hex}"));
+        assert_eq!(Digest::parse(&hex), ours);
+        assert_eq!(ours.as_ref().map(Digest::to_string), Some(format!("mcp-tool/1:sha256:{hex}")));
+        let foreign = Digest::parse(&format!("sep-2636:sha256:{hex}"));
+        assert!(matches!(foreign, Some(Digest::Foreign(_))));
+        assert_eq!(Digest::parse("nonsense"), None);
+    }
+}

@@ -1,0 +1,405 @@
+//! Facts: what one span or log record says, in the words of MCP, whatever dialect it was written in
+//! (judgment.md §3). `normalise` makes them; `correlate` joins them. A fact is immutable and is
+//! named by what it says, so that adding it twice is adding it once.
+//!
+//! No content stands in a fact: names are capped, arguments and results are hashes, definitions are
+//! kept once, by digest, apart from everything that is printed.
+
+use std::sync::Arc;
+
+use super::digest::{Definition, Digest};
+use super::findings::Finding;
+use super::ids::{Digest16, Name, Nanos, SpanId, SpanRef, TraceId};
+use super::words::*;
+
+/// Which signal a fact came in.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Signal {
+    Span,
+    Log,
+}
+
+/// A fact's name: equal names mean equal facts.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct FactId {
+    pub signal: Signal,
+    pub at: SpanRef,
+    pub digest: Digest16,
+}
+
+/// The process (OTLP resource) that emitted something.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Process {
+    /// Over service name and instance or process id where there is one, else all attributes.
+    pub key: Digest16,
+    /// `service.name`.
+    pub service: Option<Name>,
+    /// Whether an instance or process id told this process from its twins.
+    pub distinct: bool,
+}
+
+/// What every span leaves, MCP or not: enough for ancestry and for the HTTP below a request.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Bone {
+    pub at: SpanRef,
+    pub parent: Option<SpanId>,
+    pub process: Arc<Process>,
+    pub start: Nanos,
+    pub end: Nanos,
+    /// OTLP SpanKind number; 0 unspecified, 1 internal, 2 server, 3 client, 4 producer, 5 consumer.
+    pub kind: u8,
+    /// OTLP status code number; 0 unset, 1 ok, 2 error.
+    pub status: u8,
+    pub http: Option<Http>,
+}
+
+/// The HTTP side of a span: of its own attributes, or of a log record with a status.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Http {
+    /// 0 where none was recorded.
+    pub status: u16,
+    /// A POST that may carry an MCP request: not `/.well-known/`, `/token`, `/register`,
+    /// `/authorize`. GET streams and DELETE are `false`.
+    pub carries: bool,
+    pub fault: Option<Fault>,
+}
+
+/// How an HTTP exchange or a connection broke, where that is said.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Fault {
+    /// Refused, no route, DNS: nothing was sent.
+    NotConnected,
+    Tls,
+    /// Reset, closed, broken stream, after sending.
+    Lost,
+    Timeout,
+    Cancelled,
+}
+
+/// Everything one span or log record says that matters, beyond its bone.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Fact {
+    pub id: FactId,
+    pub process: Arc<Process>,
+    /// Instrumentation scope (library) name.
+    pub scope: Name,
+    pub parent: Option<SpanId>,
+    /// OTLP SpanKind number; 0 for log records.
+    pub kind: u8,
+    pub status: u8,
+    /// A log record's time is both.
+    pub start: Nanos,
+    pub end: Nanos,
+    /// Spans this one links to, in any trace.
+    pub links: Vec<SpanRef>,
+    pub sampling: Sampling,
+    pub says: Says,
+    pub evidence: Evidence,
+    /// Defects that one record alone shows: secrets, ambiguous keys, bad times.
+    pub findings: Vec<Finding>,
+}
+
+/// What is known of sampling from flags and tracestate (judgment.md §7, `sampled_out`).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Sampling {
+    /// OTLP `flags`, trace flag bit 0.
+    pub sampled_bit: bool,
+    /// OTLP `flags`, bit 8 (context-has-is-remote): the SDK records flags at all.
+    pub has_flags: bool,
+    /// tracestate `ot=` with `rv` below `th`: this trace was not meant to be kept.
+    pub below_threshold: bool,
+}
+
+/// What a record stands for.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Says {
+    /// One half of a JSON-RPC request.
+    Half(Box<HalfFact>),
+    /// A request has begun; same contents as the half will have, without an end.
+    Started(Box<HalfFact>),
+    /// A JSON-RPC notification.
+    Notification(Box<Notification>),
+    /// A span that owns a run of an agent (`invoke_agent`): its end ends the run.
+    Agent { name: Option<Name> },
+    /// A model span that shows which tools the model was offered.
+    Model { tools: Arc<Definitions> },
+    /// A connection (`mcp.client.session`, `serve_inner`): holds a session together and may be the
+    /// only place where a failed connect is seen.
+    Connection(Box<HalfFact>),
+    /// HTTP seen in a log record, or other support without a half of its own.
+    Http(Http),
+    /// Only evidence attributes or rule matches.
+    Evidence,
+}
+
+/// Which end of the request a record speaks for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum End {
+    Asking,
+    Answering,
+    Unknown,
+}
+
+/// Who sends a request: ids of the two directions do not mix.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Direction {
+    ClientToServer,
+    ServerToClient,
+    /// `ping` and the like, until the process roles say which.
+    Either,
+}
+
+/// How far a session id can be trusted (dialects.md §3).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Provenance {
+    /// From the wire.
+    Wire,
+    /// Made up by an instrumentation: keys at most the half that carries it.
+    Synthetic,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct HalfFact {
+    pub end: End,
+    pub direction: Direction,
+    /// JSON-RPC method, e.g. `tools/call`.
+    pub method: Name,
+    /// Tool name as recorded; may carry a server prefix in some dialects.
+    pub tool: Option<Name>,
+    /// As the wire gave it, as text. `None` where the dialect has none.
+    pub request_id: Option<Name>,
+    pub session: Option<(Name, Provenance)>,
+    pub version: Option<Name>,
+    pub transport: Option<Transport>,
+    /// `server.address[:port]` on the asking half.
+    pub server_address: Option<Name>,
+    /// `session.server_name`, `mcp.server.name`.
+    pub server_name: Option<Name>,
+    /// Whether the record is the wire's own (an SDK, an MCP instrumentation) or a framework's span
+    /// around it. A framework's span is a request only where nothing below it is.
+    pub rank: Rank,
+    pub answer: Answer,
+    pub call: CallFacts,
+    pub list: Option<Box<ListFacts>>,
+    pub negotiation: Option<Box<Negotiation>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Rank {
+    Framework,
+    Wire,
+}
+
+/// What one half says of the answer.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Answer {
+    /// `isError` of the tool's result, where it was observable.
+    pub is_error: Option<bool>,
+    /// A JSON-RPC result is evident: content, output, the dialect's own OK.
+    pub result_seen: bool,
+    pub code: Option<i64>,
+    pub http_status: Option<u16>,
+    pub failure: Option<Failure>,
+    pub result_type: Option<ResultType>,
+    /// `result_text_contradicts_flag`: the text begins like an error.
+    pub error_text: bool,
+}
+
+/// A failure by the name its dialect gave it, in our words.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Failure {
+    Timeout,
+    Cancelled,
+    /// The answering half saw its client go away.
+    ClientDisconnected,
+    NotConnected,
+    Tls,
+    ConnectionLost,
+    /// "Session not found", "Session terminated", or HTTP 404 where the text says so.
+    SessionExpired,
+    InvalidToken,
+    InsufficientScope,
+    Forbidden,
+    UnsupportedVersion,
+    MissingCapability,
+    /// Arguments refused before anything was sent.
+    RefusedLocally,
+    /// The handler raised: the tool's own exception, seen on the answering half.
+    HandlerRaised,
+    /// The span failed and nothing says how.
+    Unnamed,
+}
+
+/// Call-side evidence attributes (judgment.md §3).
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct CallFacts {
+    pub read_only: Option<bool>,
+    /// Hints a server gave of itself: they count only where configured.
+    pub hinted_read_only: Option<bool>,
+    pub idempotent: Option<bool>,
+    pub hinted_idempotent: Option<bool>,
+    pub deadline: Option<Nanos>,
+    pub inactivity: Option<Nanos>,
+    pub progress_token: Option<Name>,
+    pub request_state: Option<Digest16>,
+    pub next_request_state: Option<Digest16>,
+    pub task_id: Option<Name>,
+    pub task_status: Option<TaskStatus>,
+    pub contract: Option<Digest>,
+    pub arguments: Option<Arguments>,
+    /// Structured content of the result, to compare with an output schema. Never printed.
+    pub structured: Option<Arc<Structured>>,
+    pub operation_attempt: Option<u32>,
+    pub credential: Option<Name>,
+    pub required_scope: Option<Name>,
+    pub resource: Option<Name>,
+    pub agent_name: Option<Name>,
+    pub agent_run: Option<Name>,
+    /// A server's record that tells the server's own exception from the protocol's.
+    pub auth_context: Option<Digest16>,
+}
+
+/// Visible arguments: a digest to compare retries, and hashes of the top-level names.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Arguments {
+    pub digest: Digest16,
+    /// Hash of each top-level argument name, sorted; capped.
+    pub names: Vec<u64>,
+    /// Whether `names` lists all there are.
+    pub complete: bool,
+}
+
+/// Structured content reduced to what schema validation needs, kept in memory only.
+#[derive(PartialEq, Debug)]
+pub struct Structured(pub serde_json::Value);
+
+/// Tool definitions read from one record, with their digest.
+#[derive(PartialEq, Debug)]
+pub struct Definitions {
+    pub tools: Vec<Definition>,
+}
+
+/// What a `tools/list` half says of its page.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct ListFacts {
+    pub cursor: Option<Digest16>,
+    /// `Some(None)`: it is known that there was no next cursor.
+    pub next_cursor: Option<Option<Digest16>>,
+    pub ttl: Option<Nanos>,
+    /// `name=digest` of each tool on the page.
+    pub tools: Vec<(Name, Digest)>,
+    pub discovered: Option<Digest>,
+    pub installed: Option<Digest>,
+    pub tool_count: Option<u64>,
+    pub definitions: Option<Arc<Definitions>>,
+}
+
+impl ListFacts {
+    /// Whether anything is said of where the page stands in its traversal.
+    pub fn paged(&self) -> bool {
+        self.cursor.is_some() || self.next_cursor.is_some()
+    }
+}
+
+/// What an `initialize`, `server/discover` or `subscriptions/listen` half says.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Negotiation {
+    pub requested_version: Option<Name>,
+    pub client_capabilities: Option<Vec<Name>>,
+    pub server_capabilities: Option<Vec<Name>>,
+    pub subscribed: Option<Vec<Name>>,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct Notification {
+    pub method: Name,
+    pub session: Option<(Name, Provenance)>,
+    pub version: Option<Name>,
+    pub end: End,
+    pub cancelled_request_id: Option<Name>,
+    pub progress: Option<Progress>,
+    pub task_id: Option<Name>,
+    pub task_status: Option<TaskStatus>,
+    pub subscribed: Option<Vec<Name>>,
+    pub auth_context: Option<Digest16>,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct Progress {
+    pub token: Name,
+    pub value: Option<f64>,
+    pub total: Option<f64>,
+}
+
+/// Effect and outcome facts, and the keys by which they find their request.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Evidence {
+    pub effects: Vec<EffectFact>,
+    pub outcomes: Vec<OutcomeFact>,
+    pub operation_key: Option<Digest16>,
+    /// (session id, request id) on a record that is no half itself.
+    pub session: Option<Name>,
+    pub request_id: Option<Name>,
+    pub agent_run: Option<Name>,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct EffectFact {
+    pub status: Effect,
+    /// When the destination was looked at; else the record's or event's time, else the span's end.
+    pub time: Nanos,
+    pub from: Origin,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct OutcomeFact {
+    pub status: OutcomeStatus,
+    pub method: Option<OutcomeMethod>,
+    pub time: Nanos,
+    pub from: Origin,
+}
+
+/// Where an effect or outcome fact came from: an attribute, or a configured rule. A rule's fact
+/// speaks only of calls that its `when` admits, chosen after the call is (judgment.md §3(d)).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Origin {
+    Attribute,
+    /// Index into `Policy::evidence`.
+    Rule(u16),
+}
+
+impl Fact {
+    /// Whether the record may be an effect or outcome fact for somebody.
+    pub fn bears_evidence(&self) -> bool {
+        !self.evidence.effects.is_empty() || !self.evidence.outcomes.is_empty()
+    }
+
+    pub fn trace(&self) -> TraceId {
+        self.id.at.trace
+    }
+
+    /// The half this record is, started or done.
+    pub fn half(&self) -> Option<&HalfFact> {
+        match &self.says {
+            Says::Half(half) | Says::Started(half) => Some(half),
+            _ => None,
+        }
+    }
+}
+
+/// What one export yields, in the order of its items.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Sighting {
+    /// One for every span of the export, MCP or not.
+    pub bones: Vec<Bone>,
+    pub facts: Vec<Arc<Fact>>,
+    /// Spans that wait for their verdict; everything else of the export leaves at once.
+    pub held: Vec<HeldSpan>,
+}
+
+/// A span to hold, by its number among the export's spans (from 0).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HeldSpan {
+    pub at: SpanRef,
+    pub index: usize,
+}

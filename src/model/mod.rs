@@ -1,0 +1,12 @@
+//! The words of the product (judgment.md §1, 2, 7, 9): identities, facts, cases, records and the
+//! registries of every closed vocabulary. Pure data: no rule, no I/O, no clock.
+
+pub mod attributes;
+pub mod case;
+pub mod digest;
+pub mod fact;
+pub mod findings;
+pub mod ids;
+pub mod policy;
+pub mod record;
+pub mod words;
