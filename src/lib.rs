@@ -1,3 +1,4 @@
 //! mcp-verdict receives OTLP, joins MCP spans into evidence chains, judges them, and sends them on.
 
+pub mod catalog;
 pub mod model;
