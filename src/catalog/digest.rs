@@ -1,150 +1,48 @@
-//! A digest of a tool or a registry, as it is written, read and compared.
+//! How our digests are computed: SHA-256 over RFC 8785 text (judgment.md §6). What they are, how
+//! they are written and read, is [`crate::model::digest`].
 //!
-//! Promises: a text that names another scheme never becomes a value that can be compared with
-//! ours, and reading is total: every text is ours, foreign or malformed.
+//! Promises: equal values under RFC 8785 have equal digests (1.0 is 1, key order does not count).
 
+use crate::model::digest::Digest;
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
-use std::fmt;
+use std::cmp::Ordering;
 
-/// The projection that our digests are taken over; it stands in front of every digest we write.
-pub const SCHEME: &str = "mcp-tool/1";
-
-/// SHA-256 over an RFC 8785 form under the scheme [`SCHEME`].
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Digest([u8; 32]);
-
-/// What a text says that should be a digest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stated {
-    /// `mcp-tool/1:sha256:<64 hex>`, `sha256:<64 hex>` or 64 bare hex digits.
-    Ours(Digest),
-    /// Another scheme or another hash: evidence that a digest exists, never comparable.
-    Foreign,
-    /// No digest at all.
-    Malformed,
+/// The RFC 8785 text of `value`. `None` only where memory or the value's form forbids one, which
+/// no value read from JSON text does. Content: not for telemetry.
+pub fn canonical_text(value: &Value) -> Option<String> {
+    String::from_utf8(serde_json_canonicalizer::to_vec(value).ok()?).ok()
 }
 
-impl Digest {
-    /// The digest of `canonical`, which the caller has brought into RFC 8785 form.
-    pub fn of(canonical: &[u8]) -> Digest {
-        Digest(Sha256::digest(canonical).into())
-    }
-
-    /// A digest known as its 32 bytes, for instance from a checkpoint.
-    pub fn from_bytes(bytes: [u8; 32]) -> Digest {
-        Digest(bytes)
-    }
-
-    /// The 32 bytes.
-    pub fn as_bytes(&self) -> &[u8; 32] {
-        &self.0
-    }
-
-    /// All 64 hex digits without a scheme.
-    pub fn hex(&self) -> String {
-        hex(&self.0)
-    }
-
-    /// The first 16 hex digits, for people; never to be compared.
-    pub fn short(&self) -> String {
-        hex(&self.0[..8])
-    }
-
-    /// What `text` says; surrounding blanks and the case of hex digits do not matter.
-    pub fn read(text: &str) -> Stated {
-        let text = text.trim();
-        let hex = match text.rsplit_once(':') {
-            None => text,
-            Some(("sha256", hex)) => hex,
-            Some((prefix, hex)) if prefix.strip_suffix(":sha256") == Some(SCHEME) => hex,
-            Some(_) => return Stated::Foreign,
-        };
-        unhex(hex).map_or(Stated::Malformed, |bytes| Stated::Ours(Digest(bytes)))
-    }
-
-    /// The digest that `text` states, if it is one of ours.
-    pub fn ours(text: &str) -> Option<Digest> {
-        match Digest::read(text) {
-            Stated::Ours(digest) => Some(digest),
-            Stated::Foreign | Stated::Malformed => None,
-        }
-    }
+/// The digest of text that is in RFC 8785 form.
+pub fn text_digest(canonical: &str) -> Digest {
+    Digest::Tool(Sha256::digest(canonical.as_bytes()).into())
 }
 
-impl fmt::Display for Digest {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{SCHEME}:sha256:{}", self.hex())
-    }
+/// The digest of any JSON value.
+pub fn value_digest(value: &Value) -> Option<Digest> {
+    canonical_text(value).map(|text| text_digest(&text))
 }
 
-impl fmt::Debug for Digest {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "Digest({})", self.short())
-    }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let nibbles = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-    nibbles.map(|nibble| char::from(DIGITS[usize::from(nibble)])).collect()
-}
-
-fn unhex(text: &str) -> Option<[u8; 32]> {
-    let text = text.as_bytes();
-    if text.len() != 64 {
-        return None;
-    }
-    let mut bytes = [0; 32];
-    for (byte, pair) in bytes.iter_mut().zip(text.chunks_exact(2)) {
-        let high = char::from(pair[0]).to_digit(16)?;
-        let low = char::from(pair[1]).to_digit(16)?;
-        *byte = u8::try_from(high * 16 + low).ok()?;
-    }
-    Some(bytes)
+/// Compares as JavaScript and RFC 8785 do, by UTF-16 code units.
+pub fn utf16_order(a: &str, b: &str) -> Ordering {
+    a.encode_utf16().cmp(b.encode_utf16())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
-    fn what_is_written_is_read_again() {
-        let digest = Digest::of(b"{}");
+    fn a_digest_is_over_the_canonical_text() {
         assert_eq!(
-            digest.to_string(),
+            value_digest(&json!({})).unwrap().to_string(),
             "mcp-tool/1:sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"
         );
-        assert_eq!(digest.short(), "44136fa355b3678a");
-        for text in [digest.to_string(), digest.hex(), format!("sha256:{}", digest.hex())] {
-            assert_eq!(Digest::read(&text), Stated::Ours(digest), "{text}");
-            assert_eq!(
-                Digest::read(
-                    &text
-                        .to_uppercase()
-                        .replace("MCP-TOOL", "mcp-tool")
-                        .replace("SHA256", "sha256")
-                ),
-                Stated::Ours(digest),
-                "{text}"
-            );
-        }
-    }
-
-    #[test]
-    fn another_scheme_is_foreign_and_noise_is_malformed() {
-        let hex = Digest::of(b"{}").hex();
-        for text in [
-            format!("sep-2636:sha256:{hex}"),
-            format!("mcp-tool/2:sha256:{hex}"),
-            format!("mcp-tool/1:sha512:{hex}"),
-            format!("md5:{hex}"),
-            format!("xmcp-tool/1:sha256:{hex}"),
-        ] {
-            assert_eq!(Digest::read(&text), Stated::Foreign, "{text}");
-        }
-        for text in ["", "abc", &hex[1..], &format!("{hex}0"), &hex.replace('4', "g"), "sha256:é"]
-        {
-            assert_eq!(Digest::read(text), Stated::Malformed, "{text}");
-        }
+        let spelled: Value =
+            serde_json::from_str(r#"{"b":-0,"a":[1e0,10.0,1E21,0.000001]}"#).unwrap();
+        assert_eq!(canonical_text(&spelled).unwrap(), r#"{"a":[1,10,1e+21,0.000001],"b":0}"#);
+        assert_eq!(utf16_order("\u{1F600}", "\u{fb33}"), Ordering::Less);
     }
 }

@@ -2,11 +2,12 @@
 //!
 //! Promises: total; whatever is not a tool is counted, never guessed at.
 
-use super::projection::Definition;
+use super::projection::read_definition;
+use crate::model::digest::Definition;
 use serde_json::{Map, Value};
 
 /// What a text said about tools.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Listing {
     /// The tools in the order of the text; the same name may stand twice.
     pub tools: Vec<Definition>,
@@ -116,7 +117,7 @@ fn add_tools(listing: &mut Listing, tools: &[Value]) {
     for tool in tools {
         // Some instrumentations put each definition into the array as a text of its own.
         let parsed = tool.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
-        match Definition::read(parsed.as_ref().unwrap_or(tool)) {
+        match read_definition(parsed.as_ref().unwrap_or(tool)) {
             Ok(definition) => listing.tools.push(definition),
             Err(_) => listing.unreadable += 1,
         }

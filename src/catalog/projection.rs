@@ -1,18 +1,13 @@
-//! Tool definitions: read from any form in which they are met, projected by `mcp-tool/1`, kept as
-//! their canonical text.
+//! Tool definitions: read from any form in which they are met, projected by `mcp-tool/1`.
 //!
 //! Promises: reading is total and never panics; two definitions that differ only in key order,
-//! spelling of numbers, `icons`, `_meta`, unknown or null members have the same digest; text that
-//! is kept here never leaves through `Debug`.
-//!
-//! A definition is kept as RFC 8785 text and not as a tree: a tree is five to ten times as large
-//! and is needed only when a drift has to be located, which is rare.
+//! spelling of numbers, `icons`, `_meta`, unknown or null members have the same digest.
 
-use super::digest::Digest;
+use super::digest::{canonical_text, text_digest, utf16_order, value_digest};
+use crate::model::digest::{Definition, Digest};
+use crate::model::ids::Name;
 use serde_json::{Map, Value};
-use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
 /// The members of a tool that make up its contract, in canonical order.
@@ -26,21 +21,6 @@ const MAX_DEPTH: usize = 120;
 /// The largest magnitude up to which every integer survives a reader that knows only doubles.
 const SAFE_INTEGER: u64 = 1 << 53;
 
-/// One tool as its server described it. Cloning is cheap.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Definition {
-    name: Arc<str>,
-    canonical: Arc<str>,
-    digest: Option<Digest>,
-    unsafe_number: Option<Arc<str>>,
-}
-
-impl fmt::Debug for Definition {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "Definition({:?}, {:?})", self.name, self.digest)
-    }
-}
-
 /// Why something is not a tool definition. Carries no content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotATool {
@@ -52,89 +32,53 @@ pub enum NotATool {
     NotCanonical,
 }
 
-impl Definition {
-    /// Reads an MCP `Tool`, or what a model was offered (`{"type":"function",…}` flat or nested,
-    /// `parameters` or `input_schema` for the input schema).
-    ///
-    /// # Errors
-    /// [`NotATool`] where there is no object with a string `name`.
-    pub fn read(tool: &Value) -> Result<Definition, NotATool> {
-        let tool = tool.as_object().ok_or(NotATool::NotAnObject)?;
-        let (body, offered) = match tool.get("function").and_then(Value::as_object) {
-            Some(function) => (function, true),
-            None => (tool, tool.get("type").and_then(Value::as_str).is_some_and(is_offer)),
-        };
-        let name = body.get("name").and_then(Value::as_str).ok_or(NotATool::NoName)?;
-        if !nests_within(body.values(), MAX_DEPTH) {
-            return Err(NotATool::NotCanonical);
-        }
-        let projection = project(body, offered);
-        let canonical = canonical_text(&projection).ok_or(NotATool::NotCanonical)?;
-        let complete = projection.get("inputSchema").is_some();
-        Ok(Definition {
-            name: name.into(),
-            digest: complete.then(|| Digest::of(canonical.as_bytes())),
-            canonical: canonical.into(),
-            unsafe_number: unsafe_number(&projection).map(Arc::from),
-        })
+/// Reads an MCP `Tool`, or what a model was offered (`{"type":"function",…}` flat or nested,
+/// `parameters` or `input_schema` for the input schema).
+///
+/// # Errors
+/// [`NotATool`] where there is no object with a string `name`.
+pub fn read_definition(tool: &Value) -> Result<Definition, NotATool> {
+    let tool = tool.as_object().ok_or(NotATool::NotAnObject)?;
+    let (body, offered) = match tool.get("function").and_then(Value::as_object) {
+        Some(function) => (function, true),
+        None => (tool, tool.get("type").and_then(Value::as_str).is_some_and(is_offer)),
+    };
+    let name = body.get("name").and_then(Value::as_str).ok_or(NotATool::NoName)?;
+    if !nests_within(body.values(), MAX_DEPTH) {
+        return Err(NotATool::NotCanonical);
     }
-
-    /// The tool's name as the server gave it, uncapped.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The tool digest; `None` without an `inputSchema`.
-    pub fn digest(&self) -> Option<Digest> {
-        self.digest
-    }
-
-    /// The RFC 8785 text of the projection. Content: not for telemetry.
-    pub fn canonical(&self) -> &str {
-        &self.canonical
-    }
-
-    /// The projection as a tree. Content: not for telemetry.
-    pub fn projection(&self) -> Value {
-        serde_json::from_str(&self.canonical).unwrap_or_default()
-    }
-
-    /// The pointer of the first integer beyond 2^53 in the projection (`unsafe_number`).
-    ///
-    /// By value, as RFC 8785 sees numbers: `1e20` and `100000000000000000000` are one number.
-    pub fn unsafe_number(&self) -> Option<&str> {
-        self.unsafe_number.as_deref()
-    }
-
-    /// The digest of each projected member that is present.
-    pub fn member_digests(&self) -> BTreeMap<&'static str, Digest> {
-        let projection = self.projection();
-        let present = MEMBERS.into_iter().filter_map(|member| {
-            let digest = value_digest(projection.get(member)?)?;
-            Some((member, digest))
-        });
-        present.collect()
-    }
-
-    /// The digest over name, description and input schema alone: what a model is shown of a tool,
-    /// so that a server's listing and `gen_ai.tool.definitions` can be compared. An empty
-    /// description counts as none, for frameworks fill it in. `None` without an input schema.
-    pub fn offer_digest(&self) -> Option<Digest> {
-        self.digest?;
-        let mut projection = self.projection();
-        let members = projection.as_object_mut()?;
-        members.retain(|member, value| match member.as_str() {
-            "name" | "inputSchema" => true,
-            "description" => value.as_str() != Some(""),
-            _ => false,
-        });
-        value_digest(&projection)
-    }
+    let projected = project(body, offered);
+    let digest = value_digest(&projected).ok_or(NotATool::NotCanonical)?;
+    Ok(Definition {
+        name: Name::new(name),
+        digest: projected.get("inputSchema").map(|_| digest),
+        unsafe_number: unsafe_number(&projected).is_some(),
+        projected: Arc::new(projected),
+    })
 }
 
-/// The digest of any JSON value in canonical form; `None` only where it has none.
-pub fn value_digest(value: &Value) -> Option<Digest> {
-    canonical_text(value).map(|text| Digest::of(text.as_bytes()))
+/// The digest of each projected member that is present.
+pub fn member_digests(tool: &Definition) -> BTreeMap<&'static str, Digest> {
+    let present = MEMBERS.into_iter().filter_map(|member| {
+        let digest = value_digest(tool.projected.get(member)?)?;
+        Some((member, digest))
+    });
+    present.collect()
+}
+
+/// The digest over name, description and input schema alone: what a model is shown of a tool, so
+/// that a server's listing and `gen_ai.tool.definitions` can be compared. An empty description
+/// counts as none, for frameworks fill it in. `None` without an input schema.
+pub fn offer_digest(tool: &Definition) -> Option<Digest> {
+    tool.digest.as_ref()?;
+    let mut offer = Map::new();
+    for member in ["name", "description", "inputSchema"] {
+        let value = tool.projected.get(member);
+        if let Some(value) = value.filter(|value| value.as_str() != Some("")) {
+            offer.insert(member.to_owned(), value.clone());
+        }
+    }
+    value_digest(&Value::Object(offer))
 }
 
 /// The digest of the whole registry: the projections in UTF-16 order of their names, ties by tool
@@ -142,27 +86,26 @@ pub fn value_digest(value: &Value) -> Option<Digest> {
 pub fn registry_digest(tools: &[Definition]) -> Option<Digest> {
     let mut keyed = Vec::with_capacity(tools.len());
     for tool in tools {
-        keyed.push((tool.digest?, tool));
+        let digest = tool.digest.as_ref()?;
+        keyed.push((full_name(tool), digest, canonical_text(&tool.projected)?));
     }
-    keyed.sort_by(|(a_digest, a), (b_digest, b)| {
-        utf16_order(a.name(), b.name()).then(a_digest.cmp(b_digest))
-    });
-    let texts: Vec<&str> = keyed.iter().map(|(_, tool)| tool.canonical()).collect();
-    Some(Digest::of(format!("[{}]", texts.join(",")).as_bytes()))
+    keyed.sort_by(|a, b| utf16_order(a.0, b.0).then(a.1.cmp(b.1)));
+    let texts: Vec<&str> = keyed.iter().map(|(_, _, text)| text.as_str()).collect();
+    Some(text_digest(&format!("[{}]", texts.join(","))))
+}
+
+/// The tool's name as the server gave it, neither capped nor escaped.
+pub fn full_name(tool: &Definition) -> &str {
+    tool.projected.get("name").and_then(Value::as_str).unwrap_or_default()
 }
 
 /// The names that stand more than once in one listing, sorted (`duplicate_tool_name`).
 pub fn duplicate_names(tools: &[Definition]) -> Vec<&str> {
     let mut count: BTreeMap<&str, usize> = BTreeMap::new();
     for tool in tools {
-        *count.entry(tool.name()).or_default() += 1;
+        *count.entry(full_name(tool)).or_default() += 1;
     }
     count.into_iter().filter(|(_, times)| *times > 1).map(|(name, _)| name).collect()
-}
-
-/// Compares as JavaScript and RFC 8785 do, by UTF-16 code units.
-pub fn utf16_order(a: &str, b: &str) -> Ordering {
-    a.encode_utf16().cmp(b.encode_utf16())
 }
 
 fn is_offer(kind: &str) -> bool {
@@ -193,11 +136,10 @@ fn project(tool: &Map<String, Value>, offered: bool) -> Value {
     Value::Object(projection)
 }
 
-pub(super) fn canonical_text(value: &Value) -> Option<String> {
-    String::from_utf8(serde_json_canonicalizer::to_vec(value).ok()?).ok()
-}
-
-fn unsafe_number(value: &Value) -> Option<String> {
+/// The pointer of the first integer beyond 2^53 (`unsafe_number`).
+///
+/// By value, as RFC 8785 sees numbers: `1e20` and `100000000000000000000` are one number.
+pub fn unsafe_number(value: &Value) -> Option<String> {
     match value {
         Value::Number(number) => is_unsafe(number).then(String::new),
         Value::Array(items) => items
@@ -239,7 +181,7 @@ mod tests {
         "inputSchema": {"type": "object"}}]"#;
 
     fn digest(tool: Value) -> Option<Digest> {
-        Definition::read(&tool).unwrap().digest()
+        read_definition(&tool).unwrap().digest
     }
 
     fn registry(text: &str) -> String {
@@ -281,16 +223,15 @@ mod tests {
         backwards.reverse();
         let text = |tools: &[Value]| Value::Array(tools.to_vec()).to_string();
         assert_eq!(registry(&text(&listing)), registry(&text(&backwards)));
-        assert_eq!(utf16_order("\u{1F600}", "\u{fb33}"), Ordering::Less);
         assert_eq!(duplicate_names(&tools_from_json(&text(&listing)).unwrap()), ["a"]);
     }
 
     #[test]
     fn without_an_input_schema_there_is_no_digest() {
         let tools = tools_from_json(r#"[{"name": "a", "inputSchema": null}]"#).unwrap();
-        assert_eq!(tools[0].digest(), None);
+        assert_eq!(tools[0].digest, None);
         assert_eq!(registry_digest(&tools), None);
-        assert_eq!(tools[0].offer_digest(), None);
+        assert_eq!(offer_digest(&tools[0]), None);
         assert!(registry_digest(&[]).is_some());
     }
 
@@ -298,8 +239,9 @@ mod tests {
     fn integers_beyond_two_to_the_53_are_found_by_pointer() {
         let at = |number: &str| {
             let text = format!(r#"{{"name": "t", "inputSchema": {{"a/b": [0, {number}]}}}}"#);
-            let tool = Definition::read(&serde_json::from_str(&text).unwrap()).unwrap();
-            tool.unsafe_number().map(ToOwned::to_owned)
+            let tool = read_definition(&serde_json::from_str(&text).unwrap()).unwrap();
+            assert_eq!(tool.unsafe_number, unsafe_number(&tool.projected).is_some());
+            unsafe_number(&tool.projected)
         };
         for number in [
             "9007199254740993",
@@ -319,29 +261,27 @@ mod tests {
     fn what_a_model_was_offered_compares_with_what_the_server_listed() {
         let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}});
         let listed = json!({"name": "t", "title": "T", "description": "d", "inputSchema": schema});
-        let listed = Definition::read(&listed).unwrap();
+        let listed = read_definition(&listed).unwrap();
         for offered in [
             json!({"type": "function", "name": "t", "description": "d", "parameters": schema}),
             json!({"type": "function",
                 "function": {"name": "t", "description": "d", "parameters": schema}}),
             json!({"type": "custom", "name": "t", "description": "d", "input_schema": schema}),
         ] {
-            let offered = Definition::read(&offered).unwrap();
-            assert_eq!(offered.offer_digest(), listed.offer_digest());
+            let offered = read_definition(&offered).unwrap();
+            assert_eq!(offer_digest(&offered), offer_digest(&listed));
         }
         let parameters_are_no_schema = json!({"name": "t", "parameters": schema});
         assert_eq!(digest(parameters_are_no_schema), None);
     }
 
     #[test]
-    fn what_nests_too_deep_is_refused_and_text_stays_inside() {
+    fn what_nests_too_deep_is_refused() {
         let mut deep = json!({});
         for _ in 0..500 {
             deep = json!({ "not": deep });
         }
         let tool = json!({"name": "t", "inputSchema": deep});
-        assert_eq!(Definition::read(&tool), Err(NotATool::NotCanonical));
-        let secret = json!({"name": "t", "description": "hush", "inputSchema": {}});
-        assert!(!format!("{:?}", Definition::read(&secret)).contains("hush"));
+        assert_eq!(read_definition(&tool), Err(NotATool::NotCanonical));
     }
 }
