@@ -13,6 +13,8 @@ use super::words::*;
 #[derive(Clone, PartialEq, Debug)]
 pub struct Half {
     pub at: SpanRef,
+    /// The span above it, arrived or not: it names a chain whose asking half is unknown.
+    pub parent: Option<SpanId>,
     /// The other records of this half: twins, wrappers, duplicates.
     pub twins: Vec<SpanId>,
     pub start: Nanos,
