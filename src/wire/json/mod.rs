@@ -1,0 +1,10 @@
+//! OTLP/JSON: to protobuf once, where a request enters, and back for the file and HTTP outputs.
+//!
+//! Promises: both directions walk [`super::schema`], streamed, without a document in memory. What
+//! is read keeps its exact value (64-bit integers never pass through a float). Unknown keys are
+//! ignored at every level. Errors say where and what to write instead, and hold no content.
+
+mod reader;
+mod scalar;
+
+pub use reader::{Converted, JsonError, Limits, to_protobuf};

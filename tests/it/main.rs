@@ -1,0 +1,3 @@
+//! The one integration test binary: a module an area, so that the crate links once.
+
+mod wire;
