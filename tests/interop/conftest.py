@@ -4,15 +4,17 @@ Every program reads its configuration from otel-config/; ports and folders come 
 The binary under test is $MCP_VERDICT_BIN, else target/release/mcp-verdict. Peers are found, and if need
 be built, by tests/interop/peers/build.
 """
+import hashlib
 import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import types
 
 import pytest
 
-from harness import CONFIGS, ROOT, Program, address, free_ports, is_open, eventually
+from harness import CONFIGS, EXAMPLES, ROOT, Desk, Program, address, free_ports, run_client
 
 # Shorter than the default of 6 s, longer than the half second after which the examples export.
 SETTLE = "2s"
@@ -72,6 +74,16 @@ def verdict(binary, backend, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def desk_run(verdict, tmp_path_factory):
+    """The Python client has called the ticket desk once, and the verdicts have had their time."""
+    folder = tmp_path_factory.mktemp("desk")
+    env = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{verdict.grpc}"}
+    desk = Desk(folder, env)
+    run_client([sys.executable, EXAMPLES / "python/client.py", desk.url], folder, env)
+    desk.program.stop()
+
+
+@pytest.fixture(scope="session")
 def in_front(peers, verdict, tmp_path_factory):
     """A Collector whose next hop is mcp-verdict."""
     folder = tmp_path_factory.mktemp("front")
@@ -89,7 +101,6 @@ def typescript_client():
     source = ROOT / "examples/typescript"
     lock = (source / "package-lock.json").read_bytes()
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "mcp-verdict-tests"
-    import hashlib
     folder = cache / ("typescript-" + hashlib.sha256(lock).hexdigest()[:8])
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("package.json", "package-lock.json", "tsconfig.json", "client.ts", "telemetry.ts"):

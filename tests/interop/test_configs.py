@@ -1,0 +1,80 @@
+"""Every file of otel-config/ is loaded by the program that it is for."""
+import os
+import subprocess
+
+import pytest
+import yaml
+
+from harness import CONFIGS, ROOT, Program, address, eventually, free_ports, http_get
+
+
+def accepts(command, env=None):
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=60,
+                          stdin=subprocess.DEVNULL, env={**os.environ, **(env or {})})
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in CONFIGS.glob("mcp-verdict*.yaml")))
+def test_ours_is_valid(binary, name):
+    accepts([binary, "validate", "--config", CONFIGS / name])
+
+
+def test_a_mistake_is_found(binary, tmp_path):
+    """Guards the test above: validate does look into the file."""
+    wrong = tmp_path / "wrong.yaml"
+    wrong.write_text((CONFIGS / "mcp-verdict.yaml").read_text().replace("settle:", "setle:"))
+    done = subprocess.run([binary, "validate", "--config", wrong], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 64
+    assert "setle" in done.stderr and "settle" in done.stderr
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in CONFIGS.glob("collector-*.yaml")))
+def test_collector_accepts(peers, name):
+    accepts([peers.collector, "validate", "--config", CONFIGS / name])
+
+
+def test_jaeger_accepts(peers):
+    accepts([peers.jaeger, "validate", "--config", CONFIGS / "jaeger.yaml"])
+
+
+def test_prometheus_accepts():
+    accepts(["promtool", "check", "config", CONFIGS / "prometheus.yaml"])
+    accepts(["promtool", "check", "rules", CONFIGS / "alerts.yaml"])
+
+
+def test_alerts_fire_when_they_should():
+    """Series with a known course; the first failure of a kind counts, though it brings its series into being."""
+    accepts(["promtool", "test", "rules", ROOT / "tests/interop/alerts.test.yaml"])
+
+
+def test_every_metric_in_an_alert_is_one_of_ours(verdict):
+    """A rule over a name that nobody exports would be silent for ever."""
+    text = http_get(f"http://127.0.0.1:{verdict.metrics}/metrics")
+    known = {line.split(" ")[2] for line in text.splitlines() if line.startswith("# TYPE ")}
+    rules = yaml.safe_load((CONFIGS / "alerts.yaml").read_text())["groups"][0]["rules"]
+    for rule in rules:
+        for word in rule["expr"].replace("(", " ").replace("{", " ").split():
+            if word.startswith("mcp_verdict_"):
+                assert word in known, f"{rule['alert']}: {word}"
+
+
+def test_prometheus_fires_on_a_real_false_success(verdict, desk_run, tmp_path):
+    """The whole way: a lost row, a verdict, a scrape, an alert."""
+    port, = free_ports(1)
+    config = yaml.safe_load((CONFIGS / "prometheus.yaml").read_text())
+    config["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
+    config["rule_files"] = [str(CONFIGS / "alerts.yaml")]
+    config["scrape_configs"][0]["static_configs"][0]["targets"] = [address(verdict.metrics)]
+    (tmp_path / "prometheus.yaml").write_text(yaml.safe_dump(config))
+    prometheus = Program("prometheus", ["prometheus", "--config.file", tmp_path / "prometheus.yaml",
+                                        "--storage.tsdb.path", tmp_path / "data",
+                                        "--web.listen-address", address(port)], tmp_path).ready(port)
+    try:
+        def fired():
+            alerts = yaml.safe_load(http_get(f"http://127.0.0.1:{port}/api/v1/alerts"))["data"]["alerts"]
+            names = {alert["labels"]["alertname"] for alert in alerts if alert["state"] == "firing"}
+            return {"McpFalseSuccess", "McpEffectUnknown", "McpNeedsAuth"} <= names
+        eventually(fired, 30, "alerts on the calls of the example client")
+    finally:
+        prometheus.stop()
