@@ -13,10 +13,14 @@
 //! - [`json`]: OTLP/JSON to protobuf, once at the edge, and one line of OTLP/JSON back.
 //! - [`inflate`]: gzip and zstd, capped.
 
+pub mod encode;
 pub mod fields;
+pub mod inflate;
 pub mod json;
+pub mod regroup;
 pub mod scan;
 pub mod schema;
+pub mod splice;
 
 /// The four OTLP signals, each with its own service, request and path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -66,12 +66,14 @@ pub struct Field {
     pub rule: Rule,
 }
 
-/// What the items of a signal are counted by.
+/// What is special about a message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     Plain,
     /// A span, log record, data point or sample.
     Item,
+    /// A list in a value. JSON writes it even when it is empty: some readers demand the key.
+    List,
 }
 
 /// One message of OTLP.
@@ -225,8 +227,8 @@ messages! {
         7 "bytesValue" bytes oneof;
         8 "stringValueStrindex" int32 oneof;
     }
-    Plain ARRAY_VALUE "ArrayValue" { 1 "values" ANY_VALUE repeated; }
-    Plain KEY_VALUE_LIST "KeyValueList" { 1 "values" KEY_VALUE repeated; }
+    List ARRAY_VALUE "ArrayValue" { 1 "values" ANY_VALUE repeated; }
+    List KEY_VALUE_LIST "KeyValueList" { 1 "values" KEY_VALUE repeated; }
     Plain KEY_VALUE "KeyValue" {
         1 "key" string;
         2 "value" ANY_VALUE;

@@ -6,5 +6,7 @@
 
 mod reader;
 mod scalar;
+mod writer;
 
 pub use reader::{Converted, JsonError, Limits, to_protobuf};
+pub use writer::from_protobuf;

@@ -1,4 +1,10 @@
 //! The byte layer, checked against an independent reader (`opentelemetry-proto` and `prost`).
 
+mod arbitrary;
+mod encode;
+mod inflate;
 mod json;
+mod regroup;
+mod round_trip;
 mod scan;
+mod splice;
