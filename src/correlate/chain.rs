@@ -1,0 +1,209 @@
+//! A chain: one request with everything that was joined to it, from one trace or from several.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::carrier::Carrier;
+use super::join::{How, Joined};
+use super::side::Side;
+use super::trace::TraceRequest;
+use crate::model::fact::*;
+use crate::model::findings::{Code, Finding};
+use crate::model::ids::{Name, Nanos, SpanId, SpanRef, TraceId};
+use crate::model::words::{Era, Transport};
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct Chain {
+    pub asking: Option<Side>,
+    pub answering: Option<Side>,
+    pub carrier: Carrier,
+    pub agent: Option<Name>,
+    pub run_ended: Option<Nanos>,
+    /// Records with effect or outcome facts found within the traces.
+    pub evidence: Vec<Arc<Fact>>,
+    pub findings: Vec<Finding>,
+    pub traces: BTreeSet<TraceId>,
+}
+
+/// First version without sessions and `initialize`.
+const MODERN: &str = "2026-07-28";
+
+/// The era a version belongs to; `None` for text that is no version.
+pub fn era_of(version: &str) -> Option<Era> {
+    let dated = version.len() == 10
+        && version.bytes().enumerate().all(|(at, byte)| match at {
+            4 | 7 => byte == b'-',
+            _ => byte.is_ascii_digit(),
+        });
+    dated.then_some(if version >= MODERN { Era::Modern } else { Era::Legacy })
+}
+
+impl Chain {
+    /// Puts together the request that leads and those that joined it, in the order of `joined`.
+    pub fn assemble(leader: &TraceRequest, members: &[(Joined, &TraceRequest)]) -> Self {
+        let mut chain = Self {
+            asking: leader.pair.asking.clone(),
+            answering: leader.pair.answering.clone(),
+            carrier: leader.carrier.clone(),
+            agent: leader.agent.clone(),
+            run_ended: leader.run_ended,
+            evidence: leader.evidence.clone(),
+            findings: Vec::new(),
+            traces: BTreeSet::from([leader.key().trace]),
+        };
+        chain.note_ambiguous(&leader.ambiguous);
+        for (joined, member) in members {
+            chain.take(*joined, member);
+        }
+        chain.note_session_change();
+        let own = chain.own_findings();
+        chain.findings.extend(own);
+        chain.findings.sort();
+        chain.findings.dedup();
+        chain
+    }
+
+    fn take(&mut self, joined: Joined, member: &TraceRequest) {
+        let merge = |mine: &mut Option<Side>, more: &Option<Side>| match (mine.as_mut(), more) {
+            (Some(side), Some(more)) => *side = side.with(more.facts.iter().cloned()),
+            (None, Some(more)) => *mine = Some(more.clone()),
+            _ => {}
+        };
+        merge(&mut self.asking, &member.pair.asking);
+        merge(&mut self.answering, &member.pair.answering);
+        self.carrier.seen = self.carrier.seen.or(member.carrier.seen);
+        self.carrier.over_http |= member.carrier.over_http;
+        self.carrier.findings.extend(member.carrier.findings.iter().cloned());
+        self.agent = self.agent.take().or_else(|| member.agent.clone());
+        self.evidence.extend(member.evidence.iter().cloned());
+        self.evidence.sort_by_key(|fact| fact.id);
+        self.traces.insert(member.key().trace);
+        self.note_ambiguous(&member.ambiguous);
+        if joined.how != How::Started {
+            let spans = vec![joined.leader.span, joined.member.span];
+            self.findings.push(Finding::new(Code::ContextNotPropagated, spans));
+        }
+    }
+
+    fn note_ambiguous(&mut self, spans: &[SpanId]) {
+        if !spans.is_empty() {
+            self.findings.push(Finding::new(Code::AmbiguousEvidence, spans.to_vec()));
+        }
+    }
+
+    fn note_session_change(&mut self) {
+        let (Some(asking), Some(answering)) = (&self.asking, &self.answering) else { return };
+        let (Some(a), Some(b)) = (asking.wire_session(), answering.wire_session()) else { return };
+        if a != b && self.era() != Era::Modern {
+            let spans = vec![asking.at().span, answering.at().span];
+            self.findings.push(Finding::new(Code::SessionIdChanged, spans));
+        }
+    }
+
+    /// Findings that stand on its records, its sides and its carrier.
+    fn own_findings(&self) -> Vec<Finding> {
+        let sides = || self.asking.iter().chain(&self.answering);
+        let records = sides().flat_map(|side| side.facts.iter().flat_map(|f| f.findings.clone()));
+        let of_sides = sides().flat_map(|side| side.findings.clone());
+        records.chain(of_sides).chain(self.carrier.findings.clone()).collect()
+    }
+
+    pub fn sides(&self) -> impl Iterator<Item = &Side> {
+        self.asking.iter().chain(self.answering.iter())
+    }
+
+    pub fn primary(&self) -> &Side {
+        // Assembled from a request, which has at least one side.
+        self.asking.as_ref().or(self.answering.as_ref()).expect("a chain has a side")
+    }
+
+    pub fn key(&self) -> SpanRef {
+        self.primary().at()
+    }
+
+    pub fn method(&self) -> &Name {
+        &self.primary().half.method
+    }
+
+    pub fn is_call(&self) -> bool {
+        self.method().as_str() == "tools/call"
+    }
+
+    /// The called tool, by the shorter of two names where one carries a prefix.
+    pub fn tool(&self) -> Option<&Name> {
+        let names = self.sides().filter_map(|side| side.tool());
+        names.min_by_key(|name| (name.len(), (*name).clone()))
+    }
+
+    pub fn request_id(&self) -> Option<&Name> {
+        self.sides().find_map(|side| side.half.request_id.as_ref())
+    }
+
+    /// The answering half knows what was agreed; the asking one what it sent.
+    pub fn version(&self) -> Option<&Name> {
+        self.answering.iter().chain(&self.asking).find_map(|side| side.half.version.as_ref())
+    }
+
+    /// §2: from the version, else from `initialize` or a session id; else the scope may know.
+    pub fn era(&self) -> Era {
+        let versions = self.sides().filter_map(|side| side.half.version.as_ref());
+        if let Some(era) = versions.filter_map(|version| era_of(version)).max() {
+            return era;
+        }
+        let initialize = self.method().as_str() == "initialize";
+        let session = self.sides().any(|side| side.wire_session().is_some());
+        if initialize || session { Era::Legacy } else { Era::Unknown }
+    }
+
+    /// The wire's session id; a modern request has none, whatever its span says.
+    pub fn session_id(&self) -> Option<&Name> {
+        if self.era() == Era::Modern {
+            return None;
+        }
+        self.sides().find_map(Side::wire_session)
+    }
+
+    pub fn direction(&self) -> Direction {
+        let known = self.sides().map(|side| side.half.direction);
+        known.into_iter().find(|d| *d != Direction::Either).unwrap_or(Direction::Either)
+    }
+
+    pub fn transport(&self) -> Option<Transport> {
+        if self.carrier.over_http {
+            return Some(Transport::Http);
+        }
+        self.sides().find_map(|side| side.half.transport)
+    }
+
+    /// The MCP client's and the MCP server's side, whoever asks.
+    pub fn client(&self) -> Option<&Side> {
+        match self.direction() {
+            Direction::ServerToClient => self.answering.as_ref(),
+            _ => self.asking.as_ref(),
+        }
+    }
+
+    pub fn server(&self) -> Option<&Side> {
+        match self.direction() {
+            Direction::ServerToClient => self.asking.as_ref(),
+            _ => self.answering.as_ref(),
+        }
+    }
+
+    pub fn auth_context(&self) -> Option<crate::model::ids::Digest16> {
+        self.sides().filter_map(|side| side.half.call.auth_context).min()
+    }
+
+    pub fn start(&self) -> Nanos {
+        self.primary().start
+    }
+
+    /// When the asking end knew the answer, else when the answering end gave it.
+    pub fn stop(&self) -> Nanos {
+        self.primary().stop
+    }
+
+    pub fn spans(&self) -> Vec<SpanId> {
+        self.sides().map(|side| side.at().span).collect()
+    }
+}

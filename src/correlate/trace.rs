@@ -1,0 +1,171 @@
+//! Everything one trace says by itself: its requests with their carriers and agents, the
+//! notifications, the evidence that finds its call here and the evidence that must look elsewhere.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::ancestry::Ancestry;
+use super::carrier::{Carrier, HttpLogs, carrier};
+use super::halves::group;
+use super::pairs::{Pair, pair};
+use super::placing::{self, Placement};
+use super::process::Roles;
+use crate::model::fact::*;
+use crate::model::ids::{Digest16, Name, Nanos, SpanId, SpanRef};
+
+/// A request within its trace.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TraceRequest {
+    pub pair: Pair,
+    pub carrier: Carrier,
+    pub agent: Option<Name>,
+    /// End of the nearest agent run above.
+    pub run_ended: Option<Nanos>,
+    /// Records with effect or outcome facts that belong here.
+    pub evidence: Vec<Arc<Fact>>,
+    /// Records that fit this request and another one.
+    pub ambiguous: Vec<SpanId>,
+    /// An answering half without anything above it.
+    pub root: bool,
+}
+
+impl TraceRequest {
+    /// What the request is named by until halves join across traces.
+    pub fn key(&self) -> SpanRef {
+        let side = self.pair.asking.as_ref().or(self.pair.answering.as_ref());
+        side.map_or(SpanRef::default(), |side| side.at())
+    }
+}
+
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct TraceView {
+    pub requests: Vec<TraceRequest>,
+    /// Request by span: halves, twins and wrappers.
+    pub owner: BTreeMap<SpanId, usize>,
+    /// Notifications, with the request they stand under.
+    pub notes: Vec<(Arc<Fact>, Option<usize>)>,
+    /// Connection spans: they hold a session together.
+    pub connections: Vec<Arc<Fact>>,
+    /// What the model was offered, when its span ended.
+    pub models: Vec<(Nanos, Arc<Definitions>)>,
+    /// Evidence without a call in this trace.
+    pub unplaced: Vec<Arc<Fact>>,
+    /// Held spans that are no request.
+    pub idle: BTreeSet<SpanId>,
+}
+
+pub struct TraceInput<'a> {
+    pub bones: &'a BTreeMap<SpanId, Bone>,
+    /// Sorted by id.
+    pub facts: &'a [Arc<Fact>],
+    pub roles: &'a dyn Fn(&Digest16) -> Roles,
+    pub skew: Nanos,
+}
+
+pub fn view(input: &TraceInput<'_>) -> TraceView {
+    let tree = Ancestry::new(input.bones);
+    let end_of = |fact: &Fact, half: &HalfFact| match half.end {
+        End::Unknown => (input.roles)(&fact.process.key).end(half.direction),
+        known => known,
+    };
+    let grouped = group(input.facts, &tree, end_of, input.skew);
+    let halves: BTreeSet<SpanId> = grouped.sides.iter().flat_map(|side| side.spans()).collect();
+    let paired = pair(grouped.sides, &tree);
+    let idle = grouped.wrappers.into_iter().chain(paired.phantoms).chain(paired.wrappers);
+    let logs = http_logs(input.facts);
+    let agents = agents(input.facts);
+    let mut requests: Vec<TraceRequest> = paired
+        .pairs
+        .into_iter()
+        .map(|pair| {
+            let carrier = carrier(&pair, &tree, &halves, &logs, input.skew);
+            let (agent, run_ended) = agent_above(&pair, &tree, &agents);
+            let root = pair.asking.is_none()
+                && pair.answering.as_ref().is_some_and(|side| {
+                    side.spans().iter().all(|span| tree.above(*span).next().is_none())
+                });
+            let (evidence, ambiguous) = (Vec::new(), Vec::new());
+            TraceRequest { pair, carrier, agent, run_ended, evidence, ambiguous, root }
+        })
+        .collect();
+    requests.sort_by_key(TraceRequest::key);
+    let owner = owners(&requests);
+    let mut view = TraceView { owner, idle: idle.collect(), requests, ..TraceView::default() };
+    sort_records(input.facts, &tree, &mut view);
+    view
+}
+
+fn owners(requests: &[TraceRequest]) -> BTreeMap<SpanId, usize> {
+    let mut owner = BTreeMap::new();
+    for (number, request) in requests.iter().enumerate() {
+        for side in request.pair.asking.iter().chain(&request.pair.answering) {
+            owner.extend(side.spans().into_iter().map(|span| (span, number)));
+            for span in &side.wrappers {
+                owner.entry(*span).or_insert(number);
+            }
+        }
+    }
+    owner
+}
+
+/// Notifications, connections, model spans and evidence to where they belong.
+fn sort_records(facts: &[Arc<Fact>], tree: &Ancestry<'_>, view: &mut TraceView) {
+    for fact in facts {
+        match &fact.says {
+            Says::Notification(_) => {
+                let near = placing::above(fact, tree, &view.owner, |_| true);
+                view.notes.push((fact.clone(), near));
+            }
+            Says::Connection(_) => view.connections.push(fact.clone()),
+            Says::Model { tools } => view.models.push((fact.end, tools.clone())),
+            _ => {}
+        }
+        if !fact.bears_evidence() {
+            continue;
+        }
+        match placing::within(fact, tree, view) {
+            Placement::On(number) => view.requests[number].evidence.push(fact.clone()),
+            Placement::Between(several) => {
+                for number in several {
+                    view.requests[number].ambiguous.push(fact.id.at.span);
+                }
+            }
+            Placement::Elsewhere => view.unplaced.push(fact.clone()),
+        }
+    }
+    view.models.sort_by_key(|(end, _)| *end);
+}
+
+fn http_logs(facts: &[Arc<Fact>]) -> HttpLogs {
+    let mut logs = HttpLogs::new();
+    for fact in facts {
+        if let Says::Http(http) = &fact.says {
+            logs.entry(fact.id.at.span).or_default().push((fact.start, *http));
+        }
+    }
+    for all in logs.values_mut() {
+        all.sort_unstable();
+    }
+    logs
+}
+
+fn agents(facts: &[Arc<Fact>]) -> BTreeMap<SpanId, (Option<Name>, Nanos)> {
+    let runs = facts.iter().filter_map(|fact| match &fact.says {
+        Says::Agent { name } => Some((fact.id.at.span, (name.clone(), fact.end))),
+        _ => None,
+    });
+    runs.collect()
+}
+
+/// Name of the nearest named agent above, and the end of the nearest run.
+fn agent_above(
+    pair: &Pair,
+    tree: &Ancestry<'_>,
+    agents: &BTreeMap<SpanId, (Option<Name>, Nanos)>,
+) -> (Option<Name>, Option<Nanos>) {
+    let Some(side) = pair.asking.as_ref().or(pair.answering.as_ref()) else { return (None, None) };
+    let runs: Vec<_> = tree.at_or_above(side.at().span).filter_map(|id| agents.get(&id)).collect();
+    let own = side.half.call.agent_name.clone();
+    let name = own.or_else(|| runs.iter().find_map(|(name, _)| name.clone()));
+    (name, runs.first().map(|(_, end)| *end))
+}
