@@ -3,6 +3,8 @@
 //! Promises: pure; definitions are content and stay inside, what leaves are digests, pointers and
 //! grades.
 
+pub mod convergence;
 pub mod digest;
 pub mod listing;
 pub mod projection;
+pub mod traversal;

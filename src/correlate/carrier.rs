@@ -58,7 +58,9 @@ pub fn carrier(
             out.findings.push(Finding::new(Code::StreamOutlivesRequest, late));
         }
     }
-    if let Some(server) = pair.answering.as_ref().and_then(|side| server_above(side, tree, halves, skew)) {
+    if let Some(server) =
+        pair.answering.as_ref().and_then(|side| server_above(side, tree, halves, skew))
+    {
         out.over_http = true;
         let seen = server.http.filter(|http| http.status != 0).map(|http| HttpSeen {
             status: http.status,
@@ -94,7 +96,8 @@ fn posts_below(
     halves: &BTreeSet<SpanId>,
     logs: &HttpLogs,
 ) -> Vec<Attempt> {
-    let other_request = |bone: &Bone| halves.contains(&bone.at.span) && !own.contains(&bone.at.span);
+    let other_request =
+        |bone: &Bone| halves.contains(&bone.at.span) && !own.contains(&bone.at.span);
     let at_server = |bone: &Bone| bone.kind == SPAN_KIND_SERVER && bone.http.is_some();
     let mut found = BTreeMap::new();
     for span in own {

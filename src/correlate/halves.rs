@@ -40,7 +40,10 @@ pub fn agree(a: &HalfFact, b: &HalfFact) -> bool {
         (Some(a), Some(b)) => a.digest == b.digest || !(a.complete && b.complete),
         _ => true,
     };
-    a.method == b.method && same_tool(a.tool.as_ref(), b.tool.as_ref()) && ids && sessions
+    a.method == b.method
+        && same_tool(a.tool.as_ref(), b.tool.as_ref())
+        && ids
+        && sessions
         && arguments
 }
 

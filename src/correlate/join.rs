@@ -78,8 +78,7 @@ fn match_halves(lones: &[Lone<'_>], how: How, skew: Nanos) -> Vec<Joined> {
     let mut answers: BTreeMap<SpanRef, Vec<SpanRef>> = BTreeMap::new();
     for answer in &answering {
         let at = answer.side.start;
-        let from = asking
-            .partition_point(|lone| lone.side.start.saturating_add(longest) < at);
+        let from = asking.partition_point(|lone| lone.side.start.saturating_add(longest) < at);
         let to = asking.partition_point(|lone| lone.side.start <= at.saturating_add(skew));
         let window = asking.get(from..to).unwrap_or_default();
         if window.len() > MOST_CANDIDATES {
@@ -108,8 +107,7 @@ fn reach(side: &Side, skew: Nanos) -> Nanos {
 }
 
 fn covers(side: &Side, at: Nanos, skew: Nanos) -> bool {
-    side.start <= at.saturating_add(skew)
-        && at <= side.start.saturating_add(reach(side, skew))
+    side.start <= at.saturating_add(skew) && at <= side.start.saturating_add(reach(side, skew))
 }
 
 fn candidates(asker: &Side, answer: &Side, skew: Nanos) -> bool {

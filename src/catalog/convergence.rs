@@ -1,0 +1,240 @@
+//! Whether the client's tools are the server's tools (judgment.md §6): the timeline of one scope's
+//! catalog, and the answer at any moment of it.
+
+use super::traversal::{Reached, Traversal};
+use crate::model::digest::{Definition, Digest};
+use crate::model::findings::{Code, Detail, Finding};
+use crate::model::ids::{Nanos, SECOND, SpanId};
+use crate::model::words::Convergence;
+
+/// A `list_changed` notification.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Signal {
+    pub at: Nanos,
+    pub span: SpanId,
+    /// Declared and, in modern, inside an acknowledged subscription that covers it.
+    pub counts: bool,
+    /// It is known that it was not declared, or not subscribed.
+    pub undeclared: bool,
+}
+
+/// Time during which change signals would have arrived.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Covered {
+    pub from: Nanos,
+    pub to: Nanos,
+    /// The stream ended in a failure: whatever came afterwards was missed.
+    pub broke: bool,
+}
+
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Timeline {
+    /// Oldest first.
+    pub traversals: Vec<Traversal>,
+    /// Oldest first.
+    pub signals: Vec<Signal>,
+    /// Legacy: from the negotiation on, where `tools.listChanged` was declared. Modern: the
+    /// acknowledged subscriptions.
+    pub covered: Vec<Covered>,
+    pub max_age: Nanos,
+    /// Two connections that telemetry cannot tell apart (§4.6).
+    pub mixed: bool,
+}
+
+/// Storm: this many signals inside this time.
+const STORM: (usize, Nanos) = (10, 60 * SECOND);
+
+impl Timeline {
+    /// The first row of the table in §6 that fits at time `at`. `offered` is what the newest model
+    /// span before the call was shown, if any.
+    pub fn convergence(&self, at: Nanos, offered: Option<&[Definition]>) -> Convergence {
+        let begun = self.begun(at);
+        let Some(newest) = begun.last() else { return Convergence::Unverifiable };
+        if self.mixed || !self.bounded(newest, at) {
+            return Convergence::Unverifiable;
+        }
+        let signal = self.last_signal(at, |signal| signal.counts).map(|signal| signal.at);
+        let after = |traversal: &&&Traversal| signal.is_none_or(|signal| traversal.start >= signal);
+        let since: Vec<&&Traversal> = begun.iter().filter(after).collect();
+        let ended = |traversal: &&Traversal| traversal.complete() && traversal.stop <= at;
+        if let Some(in_force) = since.iter().rev().find(|traversal| ended(traversal)) {
+            return self.against_installed(in_force, at, offered);
+        }
+        match (since.last(), signal) {
+            (Some(open), _) if self.shows_pages(open) => Convergence::Incomplete,
+            // Listed again after the signal, but nobody saw whether all of it.
+            (Some(_), _) => Convergence::Unverifiable,
+            (None, Some(signal)) if torn(newest, signal) => Convergence::Incomplete,
+            (None, _) => Convergence::Stale,
+        }
+    }
+
+    fn begun(&self, at: Nanos) -> Vec<&Traversal> {
+        self.traversals.iter().filter(|traversal| traversal.start <= at).collect()
+    }
+
+    fn last_signal(&self, at: Nanos, fits: impl Fn(&Signal) -> bool) -> Option<&Signal> {
+        self.signals.iter().rev().find(|signal| signal.at <= at && fits(signal))
+    }
+
+    /// Evidence that the listing has more pages than were fetched.
+    fn shows_pages(&self, traversal: &Traversal) -> bool {
+        matches!(traversal.reached, Reached::Open | Reached::Loop)
+            && traversal.pages.iter().any(|page| page.facts.paged())
+    }
+
+    /// Somebody would have told of a change since the listing, or it is young enough.
+    fn bounded(&self, newest: &Traversal, at: Nanos) -> bool {
+        let told = |span: &Covered| span.from <= newest.stop && at <= span.to;
+        self.covered.iter().any(told) || at <= newest.stop.saturating_add(self.max_age)
+    }
+
+    fn against_installed(
+        &self,
+        in_force: &Traversal,
+        at: Nanos,
+        offered: Option<&[Definition]>,
+    ) -> Convergence {
+        let missed = |span: &Covered| span.broke && span.to > in_force.start && span.to <= at;
+        let uncounted = self.last_signal(at, |signal| !signal.counts);
+        let unheard = uncounted.is_some_and(|signal| signal.at > in_force.start);
+        let installed = self.installed(at);
+        let by_digest = match (in_force.discovered(), installed) {
+            (Some(a), Some(b)) if a.comparable(b) => Some(a == *b),
+            _ => None,
+        };
+        let agrees = by_digest.or_else(|| in_force.offered_alike(offered.unwrap_or_default()));
+        match agrees {
+            Some(false) => Convergence::Stale,
+            _ if unheard || self.covered.iter().any(missed) => Convergence::Unverifiable,
+            Some(true) => Convergence::Converged,
+            None => Convergence::Unverifiable,
+        }
+    }
+
+    /// The installed digest stated last.
+    pub fn installed(&self, at: Nanos) -> Option<&Digest> {
+        let pages = self.traversals.iter().flat_map(|traversal| &traversal.pages);
+        let stated = pages.filter(|page| page.stop <= at && page.facts.installed.is_some());
+        stated.max_by_key(|page| (page.stop, page.span)).and_then(|p| p.facts.installed.as_ref())
+    }
+
+    /// The complete listing in force at a time.
+    pub fn listing(&self, at: Nanos) -> Option<&Traversal> {
+        self.traversals.iter().rev().find(|traversal| traversal.complete() && traversal.stop <= at)
+    }
+
+    /// The newest listing of any completeness that showed tools.
+    pub fn newest_listing(&self, at: Nanos) -> Option<&Traversal> {
+        let shown = |t: &&Traversal| t.stop <= at && !t.tools().is_empty();
+        self.traversals.iter().rev().find(shown)
+    }
+
+    pub fn pages(&self) -> u64 {
+        self.traversals.iter().map(|traversal| traversal.pages.len() as u64).sum()
+    }
+
+    /// Session findings of §7 about the catalog. `activity` is the start of the scope's last
+    /// request, `calls` the sorted starts of its calls; `modern` gates the cache hint.
+    pub fn findings(&self, activity: Nanos, calls: &[Nanos], modern: bool) -> Vec<Finding> {
+        let mut found = Vec::new();
+        self.signal_findings(activity, &mut found);
+        for (number, traversal) in self.traversals.iter().enumerate() {
+            self.traversal_findings(number, traversal, activity, &mut found);
+            if modern && let Some(finding) = self.expired(number, traversal, calls) {
+                found.push(finding);
+            }
+        }
+        found.extend(self.unstable_order());
+        found
+    }
+
+    fn signal_findings(&self, activity: Nanos, found: &mut Vec<Finding>) {
+        let undeclared: Vec<SpanId> =
+            self.signals.iter().filter(|s| s.undeclared).map(|s| s.span).collect();
+        if !undeclared.is_empty() {
+            found.push(Finding::new(Code::UndeclaredNotification, undeclared));
+        }
+        let last = self.signals.iter().rev().find(|signal| signal.counts);
+        if let Some(last) = last
+            && activity > last.at
+            && !self.traversals.iter().any(|traversal| traversal.start >= last.at)
+        {
+            found.push(Finding::new(Code::ListChangedUnanswered, vec![last.span]));
+        }
+        let storm =
+            self.signals.windows(STORM.0).find(|some| some[STORM.0 - 1].at - some[0].at <= STORM.1);
+        if let Some(storm) = storm {
+            let spans = storm.iter().map(|signal| signal.span).collect();
+            found.push(Finding::new(Code::ListChangedStorm, spans));
+        }
+    }
+
+    fn traversal_findings(
+        &self,
+        number: usize,
+        traversal: &Traversal,
+        activity: Nanos,
+        found: &mut Vec<Finding>,
+    ) {
+        let spans = || traversal.spans();
+        if traversal.reached == Reached::Loop {
+            found.push(Finding::new(Code::CursorLoop, spans()));
+        }
+        let left = traversal.reached == Reached::Open && traversal.answered();
+        let later = activity > traversal.stop || number + 1 < self.traversals.len();
+        if left && later && self.shows_pages(traversal) {
+            found.push(Finding::new(Code::PaginationAbandoned, spans()));
+        }
+        if self.signals.iter().any(|signal| signal.counts && torn(traversal, signal.at)) {
+            found.push(Finding::new(Code::TornCatalog, spans()));
+        }
+        let mut names: Vec<_> = traversal.tools().into_iter().map(|(name, _)| name).collect();
+        let all = names.len();
+        names.sort();
+        names.dedup();
+        if names.len() < all {
+            let twice = Detail::Count((all - names.len()) as u64);
+            found.push(Finding::new(Code::DuplicateToolName, spans()).detail(twice));
+        }
+        if traversal.definitions().any(|tool| tool.unsafe_number) {
+            found.push(Finding::new(Code::UnsafeNumber, spans()));
+        }
+        let foreign = |digest: &Option<Digest>| matches!(digest, Some(Digest::Foreign(_)));
+        let stated = |page: &super::traversal::Page| {
+            foreign(&page.facts.installed)
+                || foreign(&page.facts.discovered)
+                || page.facts.tools.iter().any(|(_, digest)| matches!(digest, Digest::Foreign(_)))
+        };
+        if traversal.pages.iter().any(stated) {
+            found.push(Finding::new(Code::DigestSchemeMismatch, spans()));
+        }
+    }
+
+    /// A call after the hint ran out, and no listing begun in between.
+    fn expired(&self, number: usize, traversal: &Traversal, calls: &[Nanos]) -> Option<Finding> {
+        let until = traversal.fresh_until()?;
+        let next = self.traversals.get(number + 1).map_or(Nanos::MAX, |next| next.start);
+        let late = calls.iter().any(|call| *call >= until && *call < next);
+        late.then(|| Finding::new(Code::CatalogTtlExpired, traversal.spans()))
+    }
+
+    /// Two complete traversals, same digest, other order of the same names.
+    fn unstable_order(&self) -> Option<Finding> {
+        let complete: Vec<&Traversal> = self.traversals.iter().filter(|t| t.complete()).collect();
+        let names = |traversal: &Traversal| -> Vec<_> {
+            traversal.tools().into_iter().map(|(name, _)| name).collect()
+        };
+        let differs = complete.windows(2).find(|pair| {
+            let digests = (pair[0].discovered(), pair[1].discovered());
+            matches!(digests, (Some(a), Some(b)) if a == b) && names(pair[0]) != names(pair[1])
+        })?;
+        let spans = differs.iter().flat_map(|traversal| traversal.spans()).collect();
+        Some(Finding::new(Code::UnstableOrder, spans))
+    }
+}
+
+/// A change signal inside a traversal.
+fn torn(traversal: &Traversal, signal: Nanos) -> bool {
+    traversal.start < signal && signal < traversal.stop
+}

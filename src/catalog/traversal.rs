@@ -1,0 +1,184 @@
+//! Traversals of a catalog (judgment.md §6): chains of `tools/list` requests, each cursor equal to
+//! the one handed out before it, starting without a cursor.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::projection::{offer_digest, registry_digest};
+use crate::model::digest::{Definition, Digest};
+use crate::model::fact::ListFacts;
+use crate::model::ids::{Digest16, Name, Nanos, SpanId};
+
+/// One `tools/list` request.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Page {
+    pub span: SpanId,
+    pub start: Nanos,
+    pub stop: Nanos,
+    /// A result came, or at least nothing says that it failed.
+    pub answered: bool,
+    pub auth: Option<Digest16>,
+    pub facts: ListFacts,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reached {
+    /// The last page had no next cursor.
+    End,
+    /// A cursor was left, or the last page failed.
+    Open,
+    /// A cursor came that had been seen before.
+    Loop,
+    /// Nothing is said of pages, or a page in the middle was seen by nobody.
+    Unknown,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct Traversal {
+    pub start: Nanos,
+    /// Of its last page.
+    pub stop: Nanos,
+    pub reached: Reached,
+    pub auth: Option<Digest16>,
+    pub pages: Vec<Page>,
+}
+
+/// Sorts the pages into traversals, oldest first.
+pub fn traversals(mut pages: Vec<Page>) -> Vec<Traversal> {
+    pages.sort_by_key(|page| (page.start, page.span));
+    let mut all: Vec<Traversal> = Vec::new();
+    for page in pages {
+        match all.iter_mut().rev().find(|traversal| continues(traversal, &page)) {
+            Some(traversal) => traversal.push(page),
+            None => all.push(Traversal::begin(page)),
+        }
+    }
+    all
+}
+
+/// Whether a page is the next one of a traversal: its cursor is the one handed out last.
+fn continues(traversal: &Traversal, page: &Page) -> bool {
+    let handed_out = traversal.pages.last().and_then(|last| last.facts.next_cursor.flatten());
+    page.facts.cursor.is_some()
+        && page.facts.cursor == handed_out
+        && traversal.auth == page.auth
+        && traversal.reached == Reached::Open
+}
+
+impl Traversal {
+    fn begin(page: Page) -> Self {
+        // A first page that was itself asked for with a cursor has a predecessor nobody saw.
+        let headless = page.facts.cursor.is_some();
+        let mut traversal = Self {
+            start: page.start,
+            stop: page.stop,
+            reached: Reached::Open,
+            auth: page.auth,
+            pages: Vec::new(),
+        };
+        traversal.push(page);
+        if headless {
+            traversal.reached = Reached::Unknown;
+        }
+        traversal
+    }
+
+    fn push(&mut self, page: Page) {
+        let seen: BTreeSet<Digest16> =
+            self.pages.iter().filter_map(|page| page.facts.next_cursor.flatten()).collect();
+        self.stop = page.stop;
+        self.reached = match page.facts.next_cursor {
+            _ if !page.answered && self.pages.is_empty() => Reached::Unknown,
+            _ if !page.answered => Reached::Open,
+            None => Reached::Unknown,
+            Some(None) => Reached::End,
+            Some(Some(cursor)) if seen.contains(&cursor) => Reached::Loop,
+            Some(Some(cursor)) if page.facts.cursor == Some(cursor) => Reached::Loop,
+            Some(Some(_)) => Reached::Open,
+        };
+        self.pages.push(page);
+    }
+
+    /// Whether a page that failed or said nothing ends it.
+    pub fn answered(&self) -> bool {
+        self.pages.iter().all(|page| page.answered)
+    }
+
+    pub fn complete(&self) -> bool {
+        self.reached == Reached::End
+    }
+
+    /// The registry digest: as stated on the newest page, else computed from the definitions of
+    /// all pages.
+    pub fn discovered(&self) -> Option<Digest> {
+        let stated = self.pages.iter().rev().find_map(|page| page.facts.discovered.clone());
+        stated.or_else(|| {
+            let known = self.pages.iter().all(|page| page.facts.definitions.is_some());
+            let tools: Vec<Definition> = self.definitions().cloned().collect();
+            (known && self.reached == Reached::End).then(|| registry_digest(&tools)).flatten()
+        })
+    }
+
+    pub fn definitions(&self) -> impl Iterator<Item = &Definition> {
+        self.pages.iter().filter_map(|page| page.facts.definitions.as_ref()).flat_map(|d| &d.tools)
+    }
+
+    /// Names of the listed tools in the order of the listing, with the digest where one is known.
+    pub fn tools(&self) -> Vec<(Name, Option<Digest>)> {
+        let mut all = Vec::new();
+        for page in &self.pages {
+            match &page.facts.definitions {
+                Some(read) => {
+                    all.extend(
+                        read.tools.iter().map(|tool| (tool.name.clone(), tool.digest.clone())),
+                    );
+                }
+                None => all.extend(
+                    page.facts
+                        .tools
+                        .iter()
+                        .map(|(name, digest)| (name.clone(), Some(digest.clone()))),
+                ),
+            }
+        }
+        all
+    }
+
+    /// Size of the registry: as stated, else as listed.
+    pub fn tool_count(&self) -> Option<u64> {
+        let stated = self.pages.iter().rev().find_map(|page| page.facts.tool_count);
+        let listed = self.tools().len() as u64;
+        stated.or((listed > 0).then_some(listed))
+    }
+
+    /// When the shortest hint of its pages runs out. A hint of zero means "never fresh" and is no
+    /// promise that could be broken.
+    pub fn fresh_until(&self) -> Option<Nanos> {
+        let hints = self.pages.iter().filter_map(|page| {
+            page.facts.ttl.filter(|ttl| *ttl > 0).map(|ttl| page.stop.saturating_add(ttl))
+        });
+        hints.min()
+    }
+
+    pub fn spans(&self) -> Vec<SpanId> {
+        self.pages.iter().map(|page| page.span).collect()
+    }
+
+    /// Whether what a model was offered is what this listing said, tool by tool on name,
+    /// description and input schema. `None` where the two share no name, or nothing is known.
+    pub fn offered_alike(&self, offered: &[Definition]) -> Option<bool> {
+        let mut shared = offered.iter().filter_map(|tool| {
+            let mine = self.definitions().find(|listed| same_name(listed, tool))?;
+            Some(offer_digest(mine) == offer_digest(tool))
+        });
+        let first = shared.next()?;
+        Some(first && shared.all(|alike| alike))
+    }
+}
+
+fn same_name(a: &Definition, b: &Definition) -> bool {
+    a.name == b.name
+}
+
+/// Shared, because scopes hand their timeline to every call.
+pub type Traversals = Arc<Vec<Traversal>>;
