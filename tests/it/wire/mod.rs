@@ -2,6 +2,7 @@
 
 mod arbitrary;
 mod encode;
+mod fuzz;
 mod inflate;
 mod json;
 mod regroup;
