@@ -1,4 +1,4 @@
-"""A ticket desk as an MCP server: `server.py stdio`, or `server.py http [PORT]` for /mcp on loopback.
+"""A ticket desk as an MCP server: `server.py stdio`, or `server.py http [PORT]` for /mcp on $HOST, else on loopback.
 
 The SDK makes the MCP spans. The desk adds the spans that such a program has anyway: the insert of a
 row and a check that the row is there. mcp-verdict reads both by configured evidence rules.
@@ -86,8 +86,9 @@ class Guard:
 def serve_http(port):
     import uvicorn
 
-    app = OpenTelemetryMiddleware(Guard(desk.streamable_http_app()))
-    uvicorn.run(app, host=os.environ.get("HOST", "127.0.0.1"), port=port, log_level="warning")
+    host = os.environ.get("HOST", "127.0.0.1")
+    app = OpenTelemetryMiddleware(Guard(desk.streamable_http_app(host=host)))
+    uvicorn.run(app, host=host, port=port, log_level="warning")
 
 
 def main():
