@@ -1,6 +1,7 @@
 //! mcp-verdict receives OTLP, joins MCP spans into evidence chains, judges them, and sends them on.
 
 pub mod catalog;
+pub mod config;
 pub mod correlate;
 pub mod model;
 pub mod wire;

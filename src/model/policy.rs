@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::ids::{Nanos, SECOND};
-use super::words::{Effect, FailureLayer, Grade, Layer, OutcomeMethod, OutcomeStatus};
+use super::words::{Effect, FailureLayer, Grade, Layer, OutcomeMethod, OutcomeStatus, Owner};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
@@ -23,6 +23,8 @@ pub struct Policy {
     pub retry_budget: RetryBudget,
     /// By server identity.
     pub servers: BTreeMap<String, ServerPolicy>,
+    /// Free text by owner, put on events; a server's or tool's own comes first.
+    pub owners: BTreeMap<String, String>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -162,6 +164,7 @@ impl Default for Policy {
                 outcome: 0,
             },
             servers: BTreeMap::new(),
+            owners: BTreeMap::new(),
         }
     }
 }
@@ -190,6 +193,12 @@ impl Policy {
     pub fn requires(&self, server: &str, tool: Option<&str>) -> Vec<Layer> {
         self.overridden(server, tool, |o| o.healthy_requires.clone())
             .unwrap_or_else(|| self.healthy_requires.clone())
+    }
+
+    /// Configured text for an owner: the tool's, else its server's, else everybody's.
+    pub fn owner_contact(&self, server: &str, tool: Option<&str>, owner: Owner) -> Option<String> {
+        self.overridden(server, tool, |o| o.owners.get(owner.as_str()).cloned())
+            .or_else(|| self.owners.get(owner.as_str()).cloned())
     }
 
     pub fn trusts_annotations(&self, server: &str) -> bool {

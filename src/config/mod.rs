@@ -1,0 +1,127 @@
+//! Configuration in three phases: what was typed ([`tree`]), what it means by the registry of keys
+//! ([`keys`], [`section`]), and the checked values everybody else reads ([`settings`]).
+//!
+//! Reading never stops at the first mistake: all of them come back at once, each with its file,
+//! line, key and what to write instead. Nothing here opens a port.
+
+mod environment;
+mod files;
+mod forms;
+pub mod keys;
+pub mod mistake;
+mod policy;
+mod section;
+mod service;
+pub mod settings;
+mod tree;
+
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+
+pub use mistake::Mistake;
+pub use settings::Settings;
+
+use section::{Notes, Section};
+use tree::{Env, Node};
+
+/// Where the configuration comes from: files or directories merged in order, then `key=value`s.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sources {
+    pub files: Vec<PathBuf>,
+    pub set: Vec<String>,
+}
+
+/// Loads with the process's environment. Files that the configuration names (certificates, tokens)
+/// are not looked at: that is [`check_files`], for those who will use them.
+pub fn load(sources: &Sources) -> Result<Settings, Vec<Mistake>> {
+    load_with(sources, &|name| std::env::var(name).ok())
+}
+
+/// As [`load`], with the environment as an argument.
+pub fn load_with(sources: &Sources, env: Env<'_>) -> Result<Settings, Vec<Mistake>> {
+    let mut mistakes = Vec::new();
+    let listed = merged_files(&sources.files, env, &mut mistakes);
+    let mut tree = listed.clone();
+    for set in &sources.set {
+        if let Some(node) = tree::read_set(set, env, &mut mistakes) {
+            tree.merge(node);
+        }
+    }
+    let settings = check(&tree, &listed, env, &mut mistakes);
+    if mistakes.is_empty() {
+        return Ok(settings);
+    }
+    // In reading order: by file as first met, then by line.
+    let files: Vec<_> = mistakes.iter().map(|m| m.place.clone().map(|p| p.file)).collect();
+    mistakes.sort_by_key(|m| {
+        let file = m.place.clone().map(|p| p.file);
+        (files.iter().position(|f| *f == file), m.place.as_ref().map(|p| p.line))
+    });
+    Err(mistakes)
+}
+
+/// Mistakes that show only in the files a configuration names.
+pub use files::check_files;
+
+fn merged_files(paths: &[PathBuf], env: Env<'_>, mistakes: &mut Vec<Mistake>) -> Node {
+    let mut merged = Node::empty();
+    for path in paths {
+        let shown = mistake::Place::new(&path.display().to_string(), 0);
+        let files = match tree::files_of(path) {
+            Ok(files) => files,
+            Err(error) => {
+                let says = format!("cannot be read: {error}");
+                mistakes.push(Mistake::new(Some(&shown), "", says));
+                continue;
+            }
+        };
+        if files.is_empty() {
+            let says = "holds no file that ends in .yaml, .yml or .json";
+            mistakes.push(Mistake::new(Some(&shown), "", says));
+        }
+        for file in files {
+            if let Some(node) = tree::read_file(&file, env, mistakes) {
+                merged.merge(node);
+            }
+        }
+    }
+    merged
+}
+
+fn check(tree: &Node, listed: &Node, env: Env<'_>, mistakes: &mut Vec<Mistake>) -> Settings {
+    let notes = Notes::default();
+    let root = Section::root(tree, &notes);
+    let files_only = Section::root(listed, &notes);
+    root.refuse_unknown();
+    let judging = root.child("processors").child("mcp_verdict");
+    let mut exporters = service::exporters(&root.child("exporters"));
+    // A configured exporter with a mistake in it is still a configured one.
+    if root.child("exporters").kinds().is_empty() {
+        exporters.push(environment::exporter(env, mistakes));
+    }
+    let configured = root.child("exporters");
+    let mut service = service::service(&root.child("service"), &exporters, &configured);
+    environment::describe(&mut service, env, mistakes);
+    let settings = Settings {
+        receivers: service::receivers(
+            &root.child("receivers").child("otlp"),
+            &files_only.child("receivers").child("otlp"),
+        ),
+        policy: policy::read(&judging),
+        emit: policy::emit(&judging),
+        lockfile: judging.child("contracts").path("lockfile"),
+        limits: policy::limits(&judging.child("limits")),
+        storage: service::storage(&root.child("storage")),
+        exporters,
+        service,
+    };
+    // Several readers may look at one wrong value: it is one mistake.
+    for mistake in notes.mistakes.take() {
+        if !mistakes.contains(&mistake) {
+            mistakes.push(mistake);
+        }
+    }
+    settings
+}
