@@ -1,5 +1,6 @@
 """Every file of otel-config/ is loaded by the program that it is for."""
 import os
+import re
 import subprocess
 
 import pytest
@@ -78,3 +79,16 @@ def test_prometheus_fires_on_a_real_false_success(verdict, desk_run, tmp_path):
         eventually(fired, 30, "alerts on the calls of the example client")
     finally:
         prometheus.stop()
+
+
+def snippets():
+    """Every YAML block of README and docs, as (file and number, text)."""
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        for number, block in enumerate(re.findall(r"^```yaml\n(.*?)^```", path.read_text(), re.M | re.S), 1):
+            yield pytest.param(block, id=f"{path.name}-{number}")
+
+
+@pytest.mark.parametrize("block", snippets())
+def test_documented_configuration_is_valid(binary, block, tmp_path):
+    (tmp_path / "documented.yaml").write_text(block)
+    accepts([binary, "validate", "--config", tmp_path / "documented.yaml"])
