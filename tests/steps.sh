@@ -14,14 +14,28 @@ step() {
   log=$(mktemp)
   { "$@" 2>&1 | tee "$log"; status=${PIPESTATUS[0]}; } || true
   local seconds=$((SECONDS - began)) closing
-  # The runner's own closing line, for the table at the end.
-  closing=$(grep -E '([0-9]+ passed|^test result:|Summary \[)' "$log" | tail -n 1)
+  closing=$(closing_line "$log")
   rm -f "$log"
   local mark=ok
   [ "$status" -eq 0 ] || { mark=FAILED; STEPS_FAILED=$((STEPS_FAILED + 1)); }
   STEP_LINES+=("$(printf '%-7s %3d min %02d s  %s%s' "$mark" $((seconds / 60)) $((seconds % 60)) "$title" "${closing:+: $closing}")")
   printf '── %s: %s, %d min %02d s\n' "$title" "$mark" $((seconds / 60)) $((seconds % 60))
   return "$status"
+}
+
+# What a runner said at its end, for the table: cargo's lines summed up, else the last that counts.
+closing_line() {
+  awk '
+    /^test result:/ { for (i = 2; i < NF; i++) { if ($(i + 1) ~ /^passed/) p += $i; if ($(i + 1) ~ /^failed/) f += $i }; cargo = 1 }
+    /[0-9]+ (passed|failed)/ { last = $0 }
+    END { if (cargo) printf "%d passed, %d failed\n", p, f; else if (last) print last }' "$1"
+}
+
+# One line over all runners.
+totals() {
+  printf '%s\n' "${STEP_LINES[@]}" | awk '
+    { for (i = 2; i <= NF; i++) { if ($i ~ /^passed/) p += $(i - 1); if ($i ~ /^failed/) f += $(i - 1) } }
+    END { printf "tests: %d passed, %d failed\n", p, f }'
 }
 
 note() { STEP_LINES+=("$(printf '%-7s %12s  %s' "$1" '' "$2")"); printf '\n── %s: %s\n' "$2" "$1"; }

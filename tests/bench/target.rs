@@ -88,6 +88,7 @@ fn verdict_config(ports: &Ports, sink: u16, folder: &Path, ack: &str) -> String 
     protocols:
       grpc: {{ endpoint: \"127.0.0.1:{grpc}\" }}
       http: {{ endpoint: \"127.0.0.1:{http}\" }}
+processors: {{ mcp_verdict: {{ settle: 2s }} }}
 storage: {{ directory: \"{}\", ack: {ack} }}
 exporters:
   otlp: {{ endpoint: \"http://127.0.0.1:{sink}\", compression: none }}

@@ -105,7 +105,7 @@ class Here:
 
         def local(text):
             for there, here in moved.items():
-                text = re.sub(rf"^{re.escape(there)}(?=/|$)", str(here), text)
+                text = re.sub(rf"(^|=){re.escape(there)}(?=/|$)", rf"\g<1>{here}", text)
             return self.local(text)
         command = [*self.programs[name], *map(local, service["command"])]
         if name == "prometheus":

@@ -2,6 +2,7 @@
 import os
 import re
 import subprocess
+import urllib.parse
 
 import pytest
 import yaml
@@ -60,6 +61,12 @@ def test_every_metric_in_an_alert_is_one_of_ours(verdict):
                 assert word in known, f"{rule['alert']}: {word}"
 
 
+def documented_queries():
+    """The PromQL that README tells people to use, one query a line."""
+    block, = re.findall(r"^```\n(sum[^`]*)^```", (ROOT / "README.md").read_text(), re.M)
+    return block.splitlines()
+
+
 def test_prometheus_fires_on_a_real_false_success(verdict, desk_run, tmp_path):
     """The whole way: a lost row, a verdict, a scrape, an alert."""
     port, = free_ports(1)
@@ -77,6 +84,11 @@ def test_prometheus_fires_on_a_real_false_success(verdict, desk_run, tmp_path):
             names = {alert["labels"]["alertname"] for alert in alerts if alert["state"] == "firing"}
             return {"McpFalseSuccess", "McpEffectUnknown", "McpNeedsAuth"} <= names
         eventually(fired, 30, "alerts on the calls of the example client")
+        for query in documented_queries():
+            def answered():
+                url = f"http://127.0.0.1:{port}/api/v1/query?query={urllib.parse.quote(query)}"
+                return yaml.safe_load(http_get(url))["data"]["result"]
+            eventually(answered, 20, f"an answer to the README's query {query}")
     finally:
         prometheus.stop()
 
