@@ -3,5 +3,7 @@
 pub mod catalog;
 pub mod config;
 pub mod correlate;
+pub mod incident;
+pub mod judge;
 pub mod model;
 pub mod wire;

@@ -151,6 +151,18 @@ pub struct OperatorRow {
     pub span: SpanRef,
     /// The answering half where it stands in another trace than `span`.
     pub answering: Option<SpanRef>,
+    /// What the first failed rung of the failure ladder says: incidents go by it, even where the
+    /// state speaks of something else.
+    pub failure: Option<FailureRow>,
+}
+
+/// Why a rung of the failure ladder failed, and whose it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FailureRow {
+    pub layer: FailureLayer,
+    pub reason: Option<Reason>,
+    pub owner: Owner,
+    pub next_step: NextStep,
 }
 
 impl Verdict {

@@ -1,0 +1,1 @@
+//! Tables of cases for every rule of judgement.
