@@ -1,9 +1,14 @@
 //! mcp-verdict receives OTLP, joins MCP spans into evidence chains, judges them, and sends them on.
 
+pub mod app;
 pub mod catalog;
 pub mod config;
 pub mod correlate;
+pub mod export;
 pub mod incident;
 pub mod judge;
+pub mod log;
 pub mod model;
+pub mod receive;
+pub mod telemetry;
 pub mod wire;

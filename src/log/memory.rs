@@ -1,0 +1,134 @@
+//! The log in memory: everything but survival.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::{Appended, Log, Mark, Pending, Record, Refused, Usage};
+use crate::model::ids::Position;
+
+/// A bounded log in memory. Payloads are shared with whoever sends them, not copied.
+pub struct Memory {
+    limit: u64,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    last: u64,
+    bytes: u64,
+    pending: BTreeMap<Position, (Record, Vec<Mark>)>,
+}
+
+impl Memory {
+    /// `limit`: bytes of records that are not done.
+    pub fn new(limit: u64) -> Self {
+        Memory { limit, state: Mutex::default() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A panic elsewhere leaves the maps whole: every change below is one step.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Log for Memory {
+    fn append(&self, record: Record) -> Appended {
+        let mut state = self.state();
+        let cost = record.cost();
+        if state.bytes.saturating_add(cost) > self.limit {
+            return Appended::Now(Some(Err(Refused::Full { limit: self.limit })));
+        }
+        state.bytes += cost;
+        state.last += 1;
+        let position = Position(state.last);
+        state.pending.insert(position, (record, Vec::new()));
+        Appended::Now(Some(Ok(position)))
+    }
+
+    fn read(&self, position: Position) -> io::Result<Option<Record>> {
+        Ok(self.state().pending.get(&position).map(|(record, _)| record.clone()))
+    }
+
+    fn mark(&self, position: Position, mark: Mark) {
+        let mut state = self.state();
+        if mark == Mark::Done {
+            if let Some((record, _)) = state.pending.remove(&position) {
+                state.bytes -= record.cost();
+            }
+        } else if let Some((_, marks)) = state.pending.get_mut(&position)
+            && let Err(place) = marks.binary_search(&mark)
+        {
+            marks.insert(place, mark);
+        }
+    }
+
+    fn recover(&self) -> io::Result<Vec<Pending>> {
+        let state = self.state();
+        let pending = state.pending.iter().map(|(position, (record, marks))| Pending {
+            position: *position,
+            record: record.clone(),
+            marks: marks.clone(),
+        });
+        Ok(pending.collect())
+    }
+
+    fn usage(&self) -> Usage {
+        let state = self.state();
+        Usage { records: state.pending.len() as u64, bytes: state.bytes, limit: self.limit }
+    }
+
+    fn survives(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::log::{Kind, Part};
+    use crate::wire::Signal;
+    use crate::wire::inflate::Coding;
+
+    fn record(size: usize) -> Record {
+        Record {
+            kind: Kind::In,
+            signal: Signal::Traces,
+            coding: Coding::Identity,
+            payload: Bytes::from(vec![0; size]),
+        }
+    }
+
+    fn append(log: &Memory, size: usize) -> Result<Position, Refused> {
+        let Appended::Now(Some(result)) = log.append(record(size)) else { panic!("must be now") };
+        result
+    }
+
+    #[test]
+    fn what_is_not_done_comes_back_with_its_marks() {
+        let log = Memory::new(10_000);
+        let [first, second] = [append(&log, 1).unwrap(), append(&log, 2).unwrap()];
+        let delivered = Mark::Delivered { exporter: "otlp".into(), part: Part::Rest };
+        log.mark(second, delivered.clone());
+        log.mark(second, delivered.clone());
+        log.mark(first, Mark::Done);
+        let pending = log.recover().unwrap();
+        assert_eq!(pending.len(), 1);
+        assert_eq!((pending[0].position, &pending[0].marks), (second, &vec![delivered]));
+        assert_eq!(log.read(first).unwrap(), None);
+        assert_eq!(log.read(second).unwrap(), Some(record(2)));
+    }
+
+    #[test]
+    fn a_full_log_refuses_until_something_is_done() {
+        let log = Memory::new(2 * (100 + Record::OVERHEAD));
+        let first = append(&log, 100).unwrap();
+        append(&log, 100).unwrap();
+        assert!(matches!(append(&log, 100), Err(Refused::Full { .. })));
+        log.mark(first, Mark::Done);
+        assert_eq!(append(&log, 100).unwrap(), Position(3), "positions are never reused");
+        assert_eq!(log.usage().records, 2);
+    }
+}

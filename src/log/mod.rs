@@ -1,0 +1,162 @@
+//! The log of what was accepted and what is owed: positions, records, marks, recovery.
+//!
+//! Promises: a position is given once, in order, and names its record until the record is done;
+//! a record is kept until it is marked done, and [`Log::recover`] yields every one that is not,
+//! with the marks it has. A full log refuses, it never drops.
+
+mod memory;
+pub mod settings;
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use tokio::sync::oneshot;
+
+pub use memory::Memory;
+pub use settings::Settings;
+
+use crate::model::ids::{Digest16, Position};
+use crate::wire::Signal;
+use crate::wire::inflate::Coding;
+
+/// What a record is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// An accepted export, as received.
+    In,
+    /// Something of ours, written before it is sent.
+    Out(Vec<OutId>),
+}
+
+/// Names one revision of one chain's verdict, so that it is never sent twice with other content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutId {
+    pub chain: Digest16,
+    pub revision: u32,
+    /// Over the content of the revision.
+    pub digest: Digest16,
+}
+
+/// One entry: bytes of an OTLP export request, compressed as `coding` says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    pub kind: Kind,
+    pub signal: Signal,
+    pub coding: Coding,
+    pub payload: Bytes,
+}
+
+impl Record {
+    /// What a record takes beside its payload.
+    const OVERHEAD: u64 = 96;
+
+    /// Bytes that count against the limit.
+    pub fn cost(&self) -> u64 {
+        self.payload.len() as u64 + Self::OVERHEAD
+    }
+}
+
+/// An export is delivered in two parts: what leaves at once, and the spans that were held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Part {
+    Rest,
+    Held,
+}
+
+/// What is known to be finished.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Mark {
+    /// This part was delivered to this exporter, or dropped with a reason.
+    Delivered { exporter: String, part: Part },
+    /// Every part, to every exporter.
+    Done,
+}
+
+/// A record that is not done, and what was delivered of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pending {
+    pub position: Position,
+    pub record: Record,
+    /// In order, without `Done`.
+    pub marks: Vec<Mark>,
+}
+
+/// How full the log is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Usage {
+    pub records: u64,
+    pub bytes: u64,
+    pub limit: u64,
+}
+
+/// Why a record was not taken.
+#[derive(Debug)]
+pub enum Refused {
+    /// Not now: the bytes that are pending reach the limit.
+    Full { limit: u64 },
+    /// The medium failed.
+    Failed(std::io::Error),
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refused::Full { limit } => write!(f, "the log holds its limit of {limit} bytes"),
+            Refused::Failed(error) => write!(f, "the log cannot be written: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// Resolves when the record is as safe as the log promises.
+pub enum Appended {
+    Now(Option<Result<Position, Refused>>),
+    Later(oneshot::Receiver<Result<Position, Refused>>),
+}
+
+impl Future for Appended {
+    type Output = Result<Position, Refused>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.get_mut() {
+            Appended::Now(result) => Poll::Ready(result.take().unwrap_or_else(gone)),
+            Appended::Later(waiting) => {
+                Pin::new(waiting).poll(context).map(|answer| answer.unwrap_or_else(|_| gone()))
+            }
+        }
+    }
+}
+
+fn gone() -> Result<Position, Refused> {
+    Err(Refused::Failed(std::io::Error::other("the log has ended")))
+}
+
+/// What app and export know of a log, in memory, on disk or elsewhere.
+pub trait Log: Send + Sync {
+    /// Takes a record. It counts against the limit at once.
+    fn append(&self, record: Record) -> Appended;
+
+    /// The record at a position, while it is not done.
+    ///
+    /// # Errors
+    /// When the medium failed.
+    fn read(&self, position: Position) -> std::io::Result<Option<Record>>;
+
+    /// Notes what is finished. After [`Mark::Done`] the record may be forgotten.
+    fn mark(&self, position: Position, mark: Mark);
+
+    /// Every record that is not done, in order of position.
+    ///
+    /// # Errors
+    /// When the medium failed; damage inside it is set aside and counted instead.
+    fn recover(&self) -> std::io::Result<Vec<Pending>>;
+
+    fn usage(&self) -> Usage;
+
+    /// Whether what is pending survives the end of the process.
+    fn survives(&self) -> bool;
+}

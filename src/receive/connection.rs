@@ -1,0 +1,115 @@
+//! One connection: handshake, requests, and its end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::service::Service;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+
+use super::answer::Answer;
+use super::tls::Certificates;
+use super::{Shared, grpc, http1};
+
+/// Which protocol a port speaks.
+#[derive(Clone)]
+pub enum Protocol {
+    Grpc { limit: usize, max_streams: u32 },
+    Http(Arc<http1::Port>),
+}
+
+/// Serves one connection until it ends, or until its requests ended after the stop.
+pub async fn serve(
+    stream: TcpStream,
+    protocol: Protocol,
+    certificates: Option<Arc<Certificates>>,
+    shared: Arc<Shared>,
+) {
+    // Small answers must not wait for an acknowledgement; without the option they are only later.
+    let _ = stream.set_nodelay(true);
+    let Some(certificates) = certificates else {
+        return speak(stream, protocol, shared).await;
+    };
+    let handshake = certificates.acceptor().accept(stream);
+    match tokio::time::timeout(shared.limits.silence.min(HANDSHAKE), handshake).await {
+        Ok(Ok(stream)) => speak(stream, protocol, shared).await,
+        Ok(Err(_)) => shared.counters.refused_connection("tls"),
+        Err(_) => shared.counters.refused_connection("handshake_timeout"),
+    }
+}
+
+const HANDSHAKE: Duration = Duration::from_secs(10);
+
+async fn speak<S>(stream: S, protocol: Protocol, shared: Arc<Shared>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let builder = builder(&protocol, &shared);
+    let mut stopping = shared.stopping.clone();
+    let service = Requests { protocol, shared };
+    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    let mut connection = std::pin::pin!(connection);
+    // How a peer ends its connection is its own affair; requests were answered and counted.
+    tokio::select! {
+        _ = connection.as_mut() => return,
+        _ = stopping.wait_for(|stop| *stop) => connection.as_mut().graceful_shutdown(),
+    }
+    let _ = connection.await;
+}
+
+fn builder(protocol: &Protocol, shared: &Shared) -> auto::Builder<TokioExecutor> {
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    let headers = shared.limits.header_size;
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(shared.limits.silence)
+        .max_buf_size(headers.max(8192));
+    let streams = match protocol {
+        Protocol::Grpc { max_streams, .. } => *max_streams,
+        Protocol::Http(_) => 256,
+    };
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_header_list_size(u32::try_from(headers).unwrap_or(u32::MAX))
+        .max_concurrent_streams(streams)
+        .initial_stream_window_size(256 << 10)
+        .initial_connection_window_size(1 << 20)
+        .max_frame_size(256 << 10)
+        .keep_alive_interval(grpc::KEEP_ALIVE)
+        .keep_alive_timeout(shared.limits.silence);
+    match protocol {
+        Protocol::Grpc { .. } => builder.http2_only(),
+        Protocol::Http(_) => builder,
+    }
+}
+
+struct Requests {
+    protocol: Protocol,
+    shared: Arc<Shared>,
+}
+
+type Answering = std::pin::Pin<
+    Box<dyn Future<Output = Result<Response<Answer>, std::convert::Infallible>> + Send>,
+>;
+
+impl Service<Request<Incoming>> for Requests {
+    type Response = Response<Answer>;
+    type Error = std::convert::Infallible;
+    type Future = Answering;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        let (protocol, shared) = (self.protocol.clone(), self.shared.clone());
+        Box::pin(async move {
+            Ok(match protocol {
+                Protocol::Grpc { limit, .. } => grpc::answer(&shared, limit, request).await,
+                Protocol::Http(port) => http1::answer(&shared, &port, request).await,
+            })
+        })
+    }
+}
