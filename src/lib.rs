@@ -9,6 +9,7 @@ pub mod incident;
 pub mod judge;
 pub mod log;
 pub mod model;
+pub mod normalise;
 pub mod receive;
 pub mod telemetry;
 pub mod wire;

@@ -269,6 +269,14 @@ pub struct Arguments {
     pub complete: bool,
 }
 
+impl Arguments {
+    /// The hash by which argument names are compared, with each other and with a schema's.
+    pub fn name_hash(name: &str) -> u64 {
+        let digest = Digest16::of(&[b"argument", name.as_bytes()]);
+        digest.0[..8].iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+    }
+}
+
 /// Structured content reduced to what schema validation needs, kept in memory only.
 #[derive(PartialEq, Debug)]
 pub struct Structured(pub serde_json::Value);
@@ -341,6 +349,9 @@ pub struct Evidence {
     pub session: Option<Name>,
     pub request_id: Option<Name>,
     pub agent_run: Option<Name>,
+    /// What a child, a linked span or a log record says of the request it belongs to: merged into
+    /// the half that the fact attaches to. Its method is empty where the record names none.
+    pub request: Option<Box<HalfFact>>,
 }
 
 #[derive(Clone, PartialEq, Debug)]

@@ -1,0 +1,272 @@
+//! From an item to its facts: what the dialect read, evidence attributes, rules, and the defects that
+//! one record alone shows.
+
+use super::conventions as key;
+use super::dialects;
+use super::draft::{self, Draft, Shape};
+use super::item::{Bag, Event, Item, json};
+use super::{content, evidence, http, rules, secrets};
+use crate::model::attributes::{self, REQUEST_STARTED};
+use crate::model::fact::*;
+use crate::model::findings::{Code, Detail, Finding};
+use crate::model::ids::{Digest16, Name, SpanId, sane};
+use crate::model::policy::Policy;
+
+/// Keys whose value joins records: two different values on one record are said, not picked from.
+const CORRELATION: &[&[&str]] =
+    &[key::METHOD, key::SESSION, key::REQUEST_ID, key::VERSION, &[attributes::OPERATION_KEY]];
+
+/// Most keys that are named as holding a secret.
+const MAX_SECRETS: usize = 8;
+
+/// Everything an item says, as facts.
+pub fn facts(item: &Item<'_>, policy: &Policy) -> Vec<Fact> {
+    let mut maker = Maker { item, facts: Vec::new(), record: None };
+    for draft in dialects::read(item) {
+        maker.message(draft);
+    }
+    maker.agent();
+    maker.model();
+    maker.events();
+    maker.rest(policy);
+    maker.facts
+}
+
+struct Maker<'i, 'a> {
+    item: &'i Item<'a>,
+    facts: Vec<Fact>,
+    /// Digest of the record, once a fact needs it.
+    record: Option<Digest16>,
+}
+
+impl<'a> Maker<'_, 'a> {
+    fn add(&mut self, says: Says, evidence: Evidence, part: &[u8]) {
+        let item = self.item;
+        let record = *self.record.get_or_insert_with(|| super::digest::record(item));
+        let digest = Digest16::of(&[&record.0, part]);
+        self.facts.push(Fact {
+            id: FactId { signal: item.signal, at: item.at, digest },
+            process: item.process.clone(),
+            scope: Name::new(item.scope),
+            parent: item.parent,
+            kind: item.kind,
+            status: item.status,
+            start: item.start,
+            end: item.end,
+            links: item.links.clone(),
+            sampling: item.sampling,
+            says,
+            evidence,
+            findings: Vec::new(),
+        });
+    }
+
+    /// A request, notification or connection, with what its own attributes and events add.
+    fn message(&mut self, mut draft: Draft) {
+        let item = self.item;
+        evidence::apply(&item.attributes, &mut draft);
+        for event in item.events.iter().filter(|event| !has_own_fact(event)) {
+            evidence::apply(&event.attributes, &mut draft);
+        }
+        modern_session(&mut draft);
+        let mut found = defects(item);
+        found.extend(evidence::foreign_digests(&item.attributes, &draft.half));
+        let mut evidence = evidence::read(&item.attributes, item.end);
+        let started = item.signal == Signal::Log && item.name == REQUEST_STARTED;
+        let says = match draft.shape {
+            Shape::Connection => Says::Connection(Box::new(draft.half)),
+            Shape::Message if key::is_notification(&draft.half.method) => {
+                Says::Notification(Box::new(draft::notification(draft)))
+            }
+            Shape::Message if started => Says::Started(Box::new(started_half(draft))),
+            Shape::Message if item.signal == Signal::Log => {
+                evidence.request = Some(Box::new(draft.half));
+                self.keys(&mut evidence);
+                Says::Evidence
+            }
+            Shape::Message => Says::Half(Box::new(draft.half)),
+        };
+        self.add(says, evidence, b"message");
+        if let Some(fact) = self.facts.last_mut() {
+            fact.findings = found;
+        }
+    }
+
+    fn agent(&mut self) {
+        let item = self.item;
+        let operation = item.attributes.text(&[key::OPERATION]);
+        let openinference = item.attributes.text(&["openinference.span.kind"]);
+        let owns_run = operation.as_deref() == Some("invoke_agent")
+            || openinference.as_deref() == Some("AGENT");
+        if item.signal == Signal::Span && owns_run {
+            let name = item.attributes.text(&[key::AGENT_NAME]).and_then(|n| Name::some(&n));
+            let evidence = evidence::read(&item.attributes, item.end);
+            self.add(Says::Agent { name }, evidence, b"agent");
+        }
+    }
+
+    fn model(&mut self) {
+        let offered = self.item.attributes.first(key::MODEL_TOOLS).and_then(json);
+        let Some(serde_json::Value::Array(tools)) = offered else { return };
+        let tools = content::definitions(&tools);
+        if !tools.tools.is_empty() {
+            let evidence = evidence::read(&self.item.attributes, self.item.end);
+            self.add(Says::Model { tools }, evidence, b"model");
+        }
+    }
+
+    /// Events that are facts of their own, with their own time.
+    fn events(&mut self) {
+        let item = self.item;
+        for (index, event) in item.events.iter().enumerate() {
+            if !has_own_fact(event) {
+                continue;
+            }
+            let time = if sane(event.time) { event.time } else { item.end };
+            let part = super::digest::event(event, index);
+            let mut evidence = evidence::read(&event.attributes, time);
+            evidence.outcomes.extend(evidence::evaluation(&event.attributes, time));
+            let says = self.event_says(event).unwrap_or(Says::Evidence);
+            self.add(says, evidence, &part.0);
+            if let Some(fact) = self.facts.last_mut() {
+                (fact.start, fact.end) = (time, time);
+            }
+        }
+    }
+
+    fn event_says(&self, event: &Event<'a>) -> Option<Says> {
+        if event.name == REQUEST_STARTED {
+            let method = event.attributes.text(key::METHOD)?;
+            let mut draft = Draft::blank(&method);
+            evidence::apply(&event.attributes, &mut draft);
+            return Some(Says::Started(Box::new(started_half(draft))));
+        }
+        let progress = evidence::progress(&event.attributes)?;
+        let mut draft = Draft::blank("notifications/progress");
+        draft.note.progress = Some(progress);
+        Some(Says::Notification(Box::new(draft::notification(draft))))
+    }
+
+    /// What is left to say of an item: rules, evidence on other people's spans, HTTP in logs.
+    fn rest(&mut self, policy: &Policy) {
+        let item = self.item;
+        if item.signal == Signal::Span {
+            let matched = rules::matches(item, policy);
+            if !matched.is_empty() {
+                let place = self.facts.iter().position(|fact| fact.start == item.start);
+                let place = place.unwrap_or_else(|| {
+                    let evidence = evidence::read(&item.attributes, item.end);
+                    self.add(Says::Evidence, evidence, b"rule");
+                    self.facts.len() - 1
+                });
+                let evidence = &mut self.facts[place].evidence;
+                evidence.effects.extend(matched.effects);
+                evidence.outcomes.extend(matched.outcomes);
+                let hits = format!("{:?}{:?}", evidence.effects, evidence.outcomes);
+                let id = &mut self.facts[place].id.digest;
+                *id = Digest16::of(&[&id.0, hits.as_bytes()]);
+            }
+        }
+        if self.facts.is_empty() {
+            self.plain();
+        }
+    }
+
+    /// A record that is nothing of MCP's own: evidence attributes, or HTTP in a log.
+    fn plain(&mut self) {
+        let item = self.item;
+        let mut evidence = evidence::read(&item.attributes, item.end);
+        if item.name == "gen_ai.evaluation.result" {
+            evidence.outcomes.extend(evidence::evaluation(&item.attributes, item.end));
+        }
+        if let Some(progress) = evidence::progress(&item.attributes) {
+            let mut draft = Draft::blank("notifications/progress");
+            draft.note.progress = Some(progress);
+            let says = Says::Notification(Box::new(draft::notification(draft)));
+            return self.add(says, evidence, b"progress");
+        }
+        let mut draft = Draft::blank("");
+        evidence::apply(&item.attributes, &mut draft);
+        if draft.half != draft::blank("") {
+            evidence.request = Some(Box::new(draft.half));
+        }
+        if evidence != Evidence::default() {
+            self.keys(&mut evidence);
+            return self.add(Says::Evidence, evidence, b"evidence");
+        }
+        if item.signal == Signal::Log
+            && item.at.span != SpanId::default()
+            && let Some(http) = http::read(item)
+        {
+            self.add(Says::Http(http), evidence, b"http");
+        }
+    }
+
+    /// The ids by which a record that is no half itself finds its request.
+    fn keys(&self, evidence: &mut Evidence) {
+        let text = |keys: &[&str]| self.item.attributes.text(keys);
+        evidence.session = text(key::SESSION).and_then(|id| Name::some(&id));
+        evidence.request_id = text(key::REQUEST_ID).and_then(|id| Name::some(&id));
+    }
+}
+
+/// An event that says something of its own, at its own time: an effect, an outcome, progress, a
+/// start, an opinion. Any other evidence on an event speaks of the span.
+fn has_own_fact(event: &Event<'_>) -> bool {
+    let own = [
+        attributes::EFFECT_STATUS,
+        attributes::OUTCOME_STATUS,
+        attributes::OUTCOME_OBSERVED,
+        attributes::PROGRESS_TOKEN,
+        "gen_ai.evaluation.score.label",
+    ];
+    event.name == REQUEST_STARTED || own.iter().any(|key| event.attributes.has(key))
+}
+
+/// Records of a start come from who asks; what was not said of the answer is not known yet.
+fn started_half(draft: Draft) -> HalfFact {
+    let mut half = draft.half;
+    if half.end == End::Unknown {
+        half.end = End::Asking;
+    }
+    half
+}
+
+/// No session exists on the wire from 2026-07-28 on: an id seen there was made up (§2).
+fn modern_session(draft: &mut Draft) {
+    let modern = draft.half.version.as_deref().is_some_and(key::is_modern);
+    if modern || draft.half.method.as_str() == "server/discover" {
+        draft.synthetic_session();
+    }
+}
+
+/// What one record alone shows to be wrong with it.
+fn defects(item: &Item<'_>) -> Vec<Finding> {
+    let spans = || match item.at.span {
+        none if none == SpanId::default() => Vec::new(),
+        span => vec![span],
+    };
+    let keyed =
+        |code: Code, key: &str| Finding::new(code, spans()).detail(Detail::Key(Name::new(key)));
+    let mut found = Vec::new();
+    let believable = sane(item.start) && sane(item.end) && item.start <= item.end;
+    if item.signal == Signal::Span && !believable {
+        found.push(Finding::new(Code::BadTimestamp, spans()));
+    }
+    for key in CORRELATION.iter().copied().flatten() {
+        if is_ambiguous(&item.attributes, key) {
+            found.push(keyed(Code::AmbiguousAttribute, key));
+        }
+    }
+    for key in secrets::keys(&item.attributes, MAX_SECRETS) {
+        found.push(keyed(Code::SecretInAttribute, key));
+    }
+    found
+}
+
+fn is_ambiguous(bag: &Bag<'_>, key: &str) -> bool {
+    let mut values =
+        bag.0.iter().filter(|(name, _)| *name == key).map(|(_, v)| evidence::comparable(v));
+    let Some(first) = values.next() else { return false };
+    values.any(|other| other != first)
+}

@@ -1,0 +1,109 @@
+//! From OTLP bytes to facts (judgment.md §3): what each span and log record says in the words of MCP,
+//! whatever dialect it was written in.
+//!
+//! Promises: pure and total; the same bytes and policy give the same sighting; a fact holds names,
+//! hashes, codes and flags, never content. Each record is read by itself: joining is correlation's.
+//!
+//! - [`item`] flattens a record; nothing else here sees the wire.
+//! - [`conventions`] names every attribute key once; [`errors`] every error word.
+//! - [`dialects`] reads requests and notifications, one file a family.
+//! - [`evidence`], [`rules`] read what people add for us, and what they have anyway.
+//! - [`assemble`] makes the facts.
+
+mod answer;
+mod assemble;
+mod content;
+mod conventions;
+mod dialects;
+mod digest;
+mod draft;
+mod errors;
+mod evidence;
+mod http;
+mod item;
+mod process;
+mod rules;
+mod secrets;
+mod time;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use crate::model::fact::{Bone, HeldSpan, Process, Says, Sighting};
+use crate::model::policy::Policy;
+use crate::wire::Signal;
+use crate::wire::scan::{ResourceView, ScopeView, resource_logs, resource_spans};
+use item::{Bag, Item, Origin};
+
+/// What one export says. Metrics and profiles say nothing.
+pub fn sight(signal: Signal, export: &[u8], policy: &Policy) -> Sighting {
+    let mut eye = Eye { policy, seen: Sighting::default(), spans: 0 };
+    match signal {
+        Signal::Traces => resource_spans(export).for_each(|r| eye.resource(r, Eye::spans)),
+        Signal::Logs => resource_logs(export).for_each(|r| eye.resource(r, Eye::records)),
+        Signal::Metrics | Signal::Profiles => {}
+    }
+    eye.seen
+}
+
+struct Eye<'p> {
+    policy: &'p Policy,
+    seen: Sighting,
+    /// Spans of the export so far.
+    spans: usize,
+}
+
+impl Eye<'_> {
+    fn resource<'a>(
+        &mut self,
+        view: ResourceView<'a>,
+        each: fn(&mut Self, ScopeView<'a>, &Arc<Process>, &Bag<'a>),
+    ) {
+        let resource = Bag::read(view.attributes());
+        let process = process::process(&resource);
+        for scope in view.scopes() {
+            each(self, scope, &process, &resource);
+        }
+    }
+
+    fn spans<'a>(&mut self, view: ScopeView<'a>, process: &Arc<Process>, resource: &Bag<'a>) {
+        let (scope, version) = (view.name().lossy(), view.version().lossy());
+        let origin = Origin { process, resource, scope: &scope, scope_version: &version };
+        for span in view.spans() {
+            let index = self.spans;
+            self.spans += 1;
+            let Some(item) = Item::of_span(&span, origin) else { continue };
+            self.seen.bones.push(bone(&item));
+            for fact in assemble::facts(&item, self.policy) {
+                if matches!(fact.says, Says::Half(_)) && fact.id.at == item.at {
+                    self.seen.held.push(HeldSpan { at: item.at, index });
+                }
+                self.seen.facts.push(Arc::new(fact));
+            }
+        }
+    }
+
+    fn records<'a>(&mut self, view: ScopeView<'a>, process: &Arc<Process>, resource: &Bag<'a>) {
+        let (scope, version) = (view.name().lossy(), view.version().lossy());
+        let origin = Origin { process, resource, scope: &scope, scope_version: &version };
+        for record in view.records() {
+            let item = Item::of_record(&record, origin);
+            self.seen.facts.extend(assemble::facts(&item, self.policy).into_iter().map(Arc::new));
+        }
+    }
+}
+
+fn bone(item: &Item<'_>) -> Bone {
+    Bone {
+        at: item.at,
+        parent: item.parent,
+        process: item.process.clone(),
+        start: item.start,
+        end: item.end,
+        kind: item.kind,
+        status: item.status,
+        http: http::read(item),
+    }
+}
