@@ -5,8 +5,8 @@
 //! know (unknown fields, unknown enum values, duplicate keys, odd times) survives untouched.
 //!
 //! - [`fields`]: the protobuf wire format itself, one field at a time, and its writers.
-//! - [`schema`]: which message of OTLP has which fields; the scanner and both JSON directions read it.
-//! - [`scan`]: one structural check of a whole export, then borrowed views of its spans and records.
+//! - [`schema`]: which message of OTLP has which fields, for the scanner and both JSON directions.
+//! - [`scan`]: one structural check of a whole export, then borrowed views of what it holds.
 //! - [`splice`]: adds, replaces and redacts attributes inside a span's bytes.
 //! - [`regroup`]: takes exports apart and puts them together, item by item under their origin.
 //! - [`encode`]: messages that this program originates.

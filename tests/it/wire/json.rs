@@ -142,3 +142,38 @@ fn the_limit_counts_protobuf_bytes() {
     let error = to_protobuf(Signal::Traces, json.as_bytes(), Limits { max_bytes: 200 });
     assert!(error.expect_err("over the limit").too_large);
 }
+
+#[test]
+fn an_unknown_key_may_nest_without_end() {
+    let deep = format!("{}{}", "[".repeat(200_000), "]".repeat(200_000));
+    let json = format!(r#"{{"unknown":{deep},"resourceSpans":[]}}"#);
+    assert!(traces(&json).expect("a readable document").bytes.is_empty());
+}
+
+#[test]
+fn text_that_json_can_write_and_utf8_cannot_becomes_a_replacement() {
+    let json = export(&format!(r#"{{{IDS},"name":"a\ud800b"}}"#));
+    let name = spans(&json).remove(0).name;
+    assert!(name.starts_with('a') && name.ends_with('b') && name.contains('\u{fffd}'), "{name}");
+}
+
+#[test]
+fn numbers_out_of_range_are_refused_not_rounded() {
+    for value in [
+        r#""startTimeUnixNano":18446744073709551616"#,
+        r#""startTimeUnixNano":-1"#,
+        r#""startTimeUnixNano":1.5"#,
+        r#""startTimeUnixNano":"1e30""#,
+        r#""kind":2147483648"#,
+        r#""kind":true"#,
+        r#""flags":4294967296"#,
+        r#""attributes":[{"key":"k","value":{"intValue":"9223372036854775808"}}]"#,
+        r#""attributes":[{"key":"k","value":{"intValue":9223372036854775808}}]"#,
+        r#""attributes":[{"key":"k","value":{"boolValue":1}}]"#,
+        r#""attributes":[{"key":"k","value":{"bytesValue":"?"}}]"#,
+        r#""attributes":[{"key":"k","value":{"doubleValue":"inf"}}]"#,
+    ] {
+        let json = export(&format!("{{{IDS},{value}}}"));
+        assert!(traces(&json).is_err(), "{value} was taken");
+    }
+}

@@ -1,6 +1,7 @@
 //! The byte layer, checked against an independent reader (`opentelemetry-proto` and `prost`).
 
 mod arbitrary;
+mod cost;
 mod encode;
 mod fuzz;
 mod inflate;

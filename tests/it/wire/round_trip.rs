@@ -99,6 +99,9 @@ fn halves_of_a_message_are_merged_and_the_last_member_of_a_oneof_wins() {
     let attribute = field(9, &[field(1, b"k"), field(2, &value)].concat());
     let span = [field(15, &status), attribute, field(15, &field(2, b"why"))].concat();
     let json = from_protobuf(Signal::Traces, &field(1, &field(2, &field(2, &span))));
-    let expected = r#"{"resourceSpans":[{"scopeSpans":[{"spans":[{"attributes":[{"key":"k","value":{"intValue":"7"}}],"status":{"message":"why","code":2}}]}]}]}"#;
+    let expected = concat!(
+        r#"{"resourceSpans":[{"scopeSpans":[{"spans":[{"attributes":[{"key":"k","value":"#,
+        r#"{"intValue":"7"}}],"status":{"message":"why","code":2}}]}]}]}"#
+    );
     assert_eq!(String::from_utf8(json).as_deref(), Ok(expected));
 }

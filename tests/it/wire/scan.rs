@@ -93,3 +93,71 @@ fn a_view_says_what_the_independent_reader_says() {
     assert_eq!(attributes[0].value.as_str(), Some("tools/call"));
     assert!(matches!(attributes[1].value, ValueRef::Int(-1)));
 }
+
+#[test]
+fn split_messages_are_merged_and_interleaved_lists_keep_their_order() {
+    let attribute = |key: &str| [field(1, key.as_bytes()), field(2, &field(1, b"v"))].concat();
+    let keys = |attributes: Vec<mcp_verdict::wire::scan::Attr<'_>>| -> Vec<String> {
+        attributes.iter().map(|attr| attr.key.to_string()).collect()
+    };
+    let event = |name: &str| field(11, &field(2, name.as_bytes()));
+    let span = [
+        field(9, &attribute("a")),
+        event("first"),
+        field(5, b"old name"),
+        field(9, &attribute("b")),
+        event("second"),
+        field(5, b"new name"),
+        field(9, &attribute("b")),
+    ]
+    .concat();
+    let scope = [field(1, &field(1, b"s")), field(2, &span), field(1, &field(2, b"7"))].concat();
+    let resource = [
+        field(1, &field(1, &attribute("x"))),
+        field(2, &scope),
+        field(3, b"url"),
+        field(1, &field(1, &attribute("y"))),
+    ]
+    .concat();
+    let export = field(1, &resource);
+    let resource = resource_spans(&export).next().expect("a resource");
+    assert_eq!(keys(resource.attributes().collect()), ["x", "y"]);
+    assert_eq!(resource.schema_url(), "url");
+    let origin = [
+        field(1, &field(1, &attribute("x"))),
+        field(3, b"url"),
+        field(1, &field(1, &attribute("y"))),
+    ];
+    assert_eq!(resource.origin(), origin.concat());
+    let scope = resource.scopes().next().expect("a scope");
+    assert_eq!((scope.name().as_str(), scope.version().as_str()), (Some("s"), Some("7")));
+    let span = scope.spans().next().expect("a span");
+    assert_eq!(span.name(), "new name");
+    assert_eq!(keys(span.attributes().collect()), ["a", "b", "b"]);
+    let names: Vec<_> = span.events().map(|event| event.name.to_string()).collect();
+    assert_eq!(names, ["first", "second"]);
+}
+
+#[test]
+fn text_that_is_not_utf8_passes_and_is_no_text() {
+    let attribute = [field(1, b"k"), field(2, &field(1, b"\xff"))].concat();
+    let span = [field(5, b"name \xff"), field(9, &attribute)].concat();
+    let export = field(1, &field(2, &field(2, &span)));
+    assert!(check(Signal::Traces, &export).is_ok());
+    let scopes = resource_spans(&export).flat_map(|resource| resource.scopes());
+    let span = scopes.flat_map(|scope| scope.spans()).next().expect("a span");
+    assert_eq!(span.name().as_str(), None);
+    assert_eq!(span.name().lossy(), "name \u{fffd}");
+    let value = span.attributes().next().expect("an attribute").value;
+    assert!(matches!(value, ValueRef::NotUtf8(b"\xff")));
+}
+
+#[test]
+fn groups_are_skipped_when_they_are_balanced() {
+    // Field 2000 as a group: tag 2000 << 3 | 3, a varint field in it, tag 2000 << 3 | 4.
+    let balanced = [0x83, 0x7d, 0x08, 0x01, 0x84, 0x7d];
+    assert!(check(Signal::Traces, &balanced).is_ok());
+    assert!(check(Signal::Traces, &balanced[..4]).is_err());
+    assert!(check(Signal::Traces, &balanced[4..]).is_err());
+    assert!(check(Signal::Traces, &[0x83, 0x7d].repeat(100_000)).is_err());
+}
