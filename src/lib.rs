@@ -2,8 +2,10 @@
 
 pub mod app;
 pub mod catalog;
+pub mod cli;
 pub mod config;
 pub mod correlate;
+pub mod emit;
 pub mod export;
 pub mod incident;
 pub mod judge;
