@@ -4,7 +4,20 @@
 //! grades.
 
 pub mod convergence;
+pub mod diff;
+mod diff_alternatives;
+mod diff_containers;
+mod diff_keywords;
+#[cfg(test)]
+mod diff_property_tests;
+mod diff_schema;
+#[cfg(test)]
+mod diff_tests;
+mod diff_text;
+mod diff_values;
+mod diff_view;
 pub mod digest;
+pub mod grade;
 pub mod listing;
 pub mod projection;
 pub mod traversal;
