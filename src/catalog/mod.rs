@@ -3,6 +3,7 @@
 //! Promises: pure; definitions are content and stay inside, what leaves are digests, pointers and
 //! grades.
 
+pub mod conformance;
 pub mod convergence;
 pub mod diff;
 mod diff_alternatives;
@@ -20,4 +21,5 @@ pub mod digest;
 pub mod grade;
 pub mod listing;
 pub mod projection;
+pub mod reference;
 pub mod traversal;

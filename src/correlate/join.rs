@@ -12,11 +12,14 @@ use crate::model::ids::{Nanos, SpanRef};
 /// More candidates than this in one window: nobody is joined.
 const MOST_CANDIDATES: usize = 64;
 
-/// A request that knows only one of its ends, or only that it has begun.
+/// A request by the side that is looked at: one that knows only one of its ends, or only that it
+/// has begun; or a whole one, which a start record may still belong to.
 #[derive(Clone, Copy)]
 pub struct Lone<'a> {
     pub key: SpanRef,
     pub side: &'a Side,
+    /// Both ends are known already.
+    pub whole: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -37,8 +40,9 @@ pub struct Joined {
     pub how: How,
 }
 
-/// Halves of one (session, direction, id). Start records go to the span they announce first.
-pub fn by_id(lones: &[Lone<'_>], skew: Nanos) -> Vec<Joined> {
+/// Start records of one (session or process, id), and the spans they announced; and those that
+/// still wait for theirs.
+fn started<'a>(lones: &[Lone<'a>], skew: Nanos) -> (Vec<Joined>, Vec<Lone<'a>>) {
     let (done, begun): (Vec<Lone>, Vec<Lone>) = lones.iter().partition(|lone| lone.side.ended);
     let mut joined = Vec::new();
     let mut waiting = Vec::new();
@@ -55,8 +59,19 @@ pub fn by_id(lones: &[Lone<'_>], skew: Nanos) -> Vec<Joined> {
             None => waiting.push(*start),
         }
     }
-    let standing: Vec<Lone> = done.into_iter().chain(waiting).collect();
-    joined.extend(match_halves(&standing, How::Id, skew));
+    (joined, done.into_iter().chain(waiting).collect())
+}
+
+/// Start records of one (process, id) to their spans.
+pub fn by_process(lones: &[Lone<'_>], skew: Nanos) -> Vec<Joined> {
+    started(lones, skew).0
+}
+
+/// Halves of one (session, id). Start records go to the span they announce first.
+pub fn by_id(lones: &[Lone<'_>], skew: Nanos) -> Vec<Joined> {
+    let (mut joined, standing) = started(lones, skew);
+    let lone: Vec<Lone> = standing.into_iter().filter(|lone| !lone.whole).collect();
+    joined.extend(match_halves(&lone, How::Id, skew));
     joined
 }
 

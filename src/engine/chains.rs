@@ -1,0 +1,261 @@
+//! Stratum "chain": requests with what joined them, the scope each belongs to, and the placing of
+//! evidence that its own trace could not place.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::scopes::Contribution;
+use super::tables::{ChainEntry, Tables, insert, remove};
+use crate::correlate::ancestry::Ancestry;
+use crate::correlate::chain::Chain;
+use crate::correlate::join::Joined;
+use crate::correlate::scope::{Partners, ScopeKey, ServerName, key_of};
+use crate::model::fact::FactId;
+use crate::model::ids::{Digest16, SpanRef};
+use crate::model::words::{Era, Transport};
+
+impl Tables {
+    pub(super) fn chain_stage(&mut self) {
+        // A newly known partner may move chains of its process into another scope; partners come
+        // from halves alone, so this ends after one more pass.
+        while !self.marks.chains.is_empty() {
+            for key in std::mem::take(&mut self.marks.chains) {
+                self.chain_changed(key);
+            }
+        }
+    }
+
+    fn chain_changed(&mut self, key: SpanRef) {
+        let leads = self.leaders.get(&key).is_none_or(|joins| joins.is_empty());
+        let real = !self.phantoms.contains_key(&key);
+        let request = self.requests.get(&key).filter(|_| leads && real).cloned();
+        let Some(request) = request else { return self.drop_chain(key) };
+        let mut members = Vec::new();
+        self.collect_members(key, &mut members, 0);
+        let joined: Vec<(Joined, &_)> =
+            members.iter().map(|(joined, request)| (*joined, request.as_ref())).collect();
+        let chain = Arc::new(Chain::assemble(&request, &joined));
+        let scope = key_of(&chain, |process| self.partners(process));
+        let same = self.chains.get(&key).is_some_and(|e| e.chain == chain && e.scope == scope);
+        if same {
+            return;
+        }
+        self.drop_chain(key);
+        self.add_chain(key, chain, scope);
+    }
+
+    fn collect_members(
+        &self,
+        key: SpanRef,
+        into: &mut Vec<(Joined, Arc<crate::correlate::trace::TraceRequest>)>,
+        depth: usize,
+    ) {
+        for joined in self.members.get(&key).into_iter().flatten() {
+            let counts = self.leaders.get(&joined.member).and_then(|j| j.first()) == Some(joined);
+            if let Some(request) = self.requests.get(&joined.member).filter(|_| counts) {
+                into.push((*joined, request.clone()));
+                if depth < 3 {
+                    self.collect_members(joined.member, into, depth + 1);
+                }
+            }
+        }
+    }
+
+    /// What is known of a process beyond one chain: a partner counts where it is the only one.
+    fn partners(&self, process: &Digest16) -> Partners {
+        let stdio = self.stdio_partners.get(process).filter(|all| all.len() == 1);
+        let origin = self.origins.get(process).filter(|all| all.len() == 1);
+        Partners {
+            stdio: stdio.and_then(|all| all.keys().next().copied()),
+            origin: origin.and_then(|all| all.keys().next().cloned()),
+        }
+    }
+
+    fn add_chain(&mut self, key: SpanRef, chain: Arc<Chain>, scope: ScopeKey) {
+        for side in chain.sides() {
+            insert(&mut self.by_process, side.process().key, key);
+        }
+        self.partner(key, &chain, true);
+        let contribution = Contribution::of(key, &chain);
+        self.scope_mut(&scope).add(key, &contribution);
+        self.marks.scopes.insert(scope.clone());
+        self.marks.endings.insert(key);
+        self.mark_notes(&chain);
+        self.mark_homeless(&chain);
+        self.chains.insert(
+            key,
+            ChainEntry {
+                chain,
+                scope,
+                ending: None,
+                exchange: None,
+                operation_keys: Vec::new(),
+                alone: None,
+                verdict: None,
+            },
+        );
+    }
+
+    fn drop_chain(&mut self, key: SpanRef) {
+        let Some(entry) = self.chains.remove(&key) else { return };
+        for side in entry.chain.sides() {
+            remove(&mut self.by_process, &side.process().key, &key);
+        }
+        self.partner(key, &entry.chain, false);
+        let contribution = Contribution::of(key, &entry.chain);
+        self.scope_mut(&entry.scope).remove(key, &contribution);
+        self.marks.scopes.insert(entry.scope);
+        for operation in entry.operation_keys {
+            if let Some(found) = self.operations.get_mut(&operation) {
+                found.members.remove(&key);
+            }
+            self.marks.operations.insert(operation);
+        }
+        self.mark_notes(&entry.chain);
+        self.mark_homeless(&entry.chain);
+    }
+
+    /// The chain leaves; its scope keeps what it was told, and nothing is judged anew.
+    pub(super) fn retire_chain(&mut self, key: SpanRef) {
+        let Some(entry) = self.chains.remove(&key) else { return };
+        for side in entry.chain.sides() {
+            remove(&mut self.by_process, &side.process().key, &key);
+        }
+        let contribution = Contribution::of(key, &entry.chain);
+        self.scope_mut(&entry.scope).retire(key, &contribution);
+        for operation in entry.operation_keys {
+            if let Some(found) = self.operations.get_mut(&operation) {
+                found.members.remove(&key);
+                if found.members.is_empty() {
+                    self.operations.remove(&operation);
+                }
+            }
+        }
+        for id in self.placed.remove(&key).into_iter().flatten() {
+            remove(&mut self.placed_on, &id, &key);
+        }
+        self.ambiguous.remove(&key);
+        self.set_timer(key, None);
+    }
+
+    /// Notes without a session follow the chains of their trace or process.
+    fn mark_notes(&mut self, chain: &Chain) {
+        let traces = chain.traces.iter().filter_map(|trace| self.notes_by_trace.get(trace));
+        let processes =
+            chain.sides().filter_map(|side| self.notes_by_process.get(&side.process().key));
+        let notes: Vec<FactId> = traces.chain(processes).flatten().copied().collect();
+        self.marks.notes.extend(notes);
+    }
+
+    fn mark_homeless(&mut self, chain: &Chain) {
+        let linked = chain.traces.iter().filter_map(|trace| self.linked.get(trace));
+        let homeless: Vec<FactId> = linked.flatten().copied().collect();
+        self.marks.unplaced.extend(homeless);
+        let waiting = self.unplaced.values().filter(|fact| {
+            fact.evidence.request_id.is_some()
+                && fact.evidence.request_id.as_ref() == chain.request_id()
+        });
+        let waiting: Vec<FactId> = waiting.map(|fact| fact.id).collect();
+        self.marks.unplaced.extend(waiting);
+    }
+
+    fn partner(&mut self, key: SpanRef, chain: &Chain, add: bool) {
+        let client = chain.client().map(|side| side.process().key);
+        let server = chain.server().map(|side| side.process().key);
+        if let (Some(Transport::Stdio), Some(a), Some(b)) = (chain.transport(), client, server) {
+            for (one, other) in [(a, b), (b, a)] {
+                let all = self.stdio_partners.entry(one).or_default();
+                let before = all.len();
+                if add { insert(all, other, key) } else { remove(all, &other, &key) }
+                let moved = before != all.len();
+                self.rescope(one, key, moved);
+            }
+        }
+        let origin = ServerName::of(chain).map(|server| server.name().clone());
+        if let (Era::Modern, Some(client), Some(origin)) = (chain.era(), client, origin) {
+            let all = self.origins.entry(client).or_default();
+            let before = all.len();
+            if add { insert(all, origin, key) } else { remove(all, &origin, &key) }
+            let moved = before != all.len();
+            self.rescope(client, key, moved);
+        }
+    }
+
+    fn rescope(&mut self, process: Digest16, but: SpanRef, moved: bool) {
+        if moved {
+            let chains = self.by_process.get(&process).into_iter().flatten();
+            self.marks.chains.extend(chains.filter(|key| **key != but).copied());
+        }
+    }
+
+    /// Places evidence that its own trace could not: by link, by (session, request id). What goes
+    /// by operation key is placed with its operation.
+    pub(super) fn placement_stage(&mut self) {
+        for id in std::mem::take(&mut self.marks.unplaced) {
+            let targets = self.targets(&id);
+            let was = self.placed_on.remove(&id).unwrap_or_default();
+            for gone in &was {
+                remove(&mut self.placed, gone, &id);
+                remove(&mut self.ambiguous, gone, &id);
+                self.marks.endings.insert(*gone);
+            }
+            let one = targets.len() == 1;
+            for key in &targets {
+                match one {
+                    true => insert(&mut self.placed, *key, id),
+                    false => insert(&mut self.ambiguous, *key, id),
+                }
+                self.marks.endings.insert(*key);
+            }
+            if !targets.is_empty() {
+                self.placed_on.insert(id, targets);
+            }
+            if let Some(fact) = self.unplaced.get(&id)
+                && let Some(key) = fact.evidence.operation_key
+            {
+                self.marks.operations.insert(crate::correlate::operation::OperationKey::Key(key));
+            }
+        }
+    }
+
+    fn targets(&self, id: &FactId) -> BTreeSet<SpanRef> {
+        let Some(fact) = self.unplaced.get(id) else { return BTreeSet::new() };
+        let linked: BTreeSet<SpanRef> =
+            fact.links.iter().filter_map(|link| self.call_at_or_above(*link)).collect();
+        if !linked.is_empty() || fact.evidence.operation_key.is_some() {
+            return linked;
+        }
+        let (Some(session), Some(request)) = (&fact.evidence.session, &fact.evidence.request_id)
+        else {
+            return linked;
+        };
+        let scope = ScopeKey::Session(session.clone());
+        let Some(scope) = self.scopes.get(&scope) else { return linked };
+        scope.with_id(request).into_iter().filter(|key| self.is_call(key)).collect()
+    }
+
+    fn is_call(&self, key: &SpanRef) -> bool {
+        self.chains.get(key).is_some_and(|entry| entry.chain.is_call())
+    }
+
+    /// The nearest call at or above a span of any live trace.
+    fn call_at_or_above(&self, span: SpanRef) -> Option<SpanRef> {
+        let entry = self.traces.get(&span.trace)?;
+        let tree = Ancestry::new(&entry.bones);
+        tree.at_or_above(span.span)
+            .filter_map(|at| entry.owner.get(&at))
+            .map(|owner| self.leader(*owner))
+            .find(|key| self.is_call(key))
+    }
+
+    pub(super) fn drop_unplaced(&mut self, id: &FactId) {
+        let Some(fact) = self.unplaced.remove(id) else { return };
+        for link in &fact.links {
+            remove(&mut self.linked, &link.trace, id);
+        }
+        if let Some(key) = fact.evidence.operation_key {
+            remove(&mut self.keyed, &key, id);
+        }
+        self.marks.unplaced.insert(*id);
+    }
+}

@@ -1,0 +1,137 @@
+//! Folding facts into the tables: which traces are live, which facts only wait in the look-back, and
+//! what each fact marks. Adding a fact twice is adding it once.
+
+use std::sync::Arc;
+
+use super::lookback::Remembered;
+use super::tables::{Tables, insert};
+use crate::correlate::process::role_of;
+use crate::model::fact::*;
+use crate::model::ids::{Nanos, SECOND, TraceId, sane};
+
+/// Bones overwritten younger than this after `settle` are counted.
+const YOUNG: Nanos = 30 * SECOND;
+
+impl Tables {
+    /// Takes what one export showed. `now` is monotonic arrival.
+    pub fn see(&mut self, sighting: Sighting, now: Nanos) {
+        let Sighting { bones, facts, .. } = sighting;
+        for fact in &facts {
+            self.learn(fact);
+            if anchors(fact) && !self.traces.contains_key(&fact.trace()) {
+                self.traces.entry(fact.trace()).or_default();
+                self.lookback.want(fact.trace());
+            }
+        }
+        for fact in facts {
+            self.place(Remembered::Fact(fact), now);
+        }
+        for bone in bones {
+            self.place(Remembered::Bone(bone), now);
+        }
+    }
+
+    /// Brings what the look-back holds of newly live traces to them.
+    pub fn sweep(&mut self, now: Nanos) {
+        for item in self.lookback.sweep() {
+            self.place(item, now);
+        }
+    }
+
+    fn place(&mut self, item: Remembered, now: Nanos) {
+        let trace = item.trace();
+        if !self.traces.contains_key(&trace) {
+            let (limit, young) = (self.limits.lookback, self.policy.settle + YOUNG);
+            self.lookback.keep(item, now, limit, young);
+            return;
+        }
+        let added = match item {
+            Remembered::Bone(bone) => self.add_bone(bone),
+            Remembered::Fact(fact) => self.add_fact(fact),
+        };
+        if added {
+            self.marks.traces.insert(trace);
+            if let Some(entry) = self.traces.get_mut(&trace) {
+                entry.touched = entry.touched.max(now);
+            }
+        }
+    }
+
+    /// Two records of one span id: the bone that sorts last stays, whatever came first.
+    fn add_bone(&mut self, bone: Bone) -> bool {
+        let Some(entry) = self.traces.get_mut(&bone.at.trace) else { return false };
+        let order = |b: &Bone| (b.end, b.start, b.status, b.kind, b.parent, b.http);
+        match entry.bones.get(&bone.at.span) {
+            Some(known) if order(known) >= order(&bone) => false,
+            _ => {
+                entry.bones.insert(bone.at.span, bone);
+                true
+            }
+        }
+    }
+
+    fn add_fact(&mut self, fact: Arc<Fact>) -> bool {
+        let Some(entry) = self.traces.get_mut(&fact.trace()) else { return false };
+        entry.facts.insert(fact.id, fact).is_none()
+    }
+
+    /// What every fact says of its process, wherever it will be filed.
+    fn learn(&mut self, fact: &Arc<Fact>) {
+        for time in [fact.start, fact.end].into_iter().filter(|time| sane(*time)) {
+            self.newest = self.newest.max(time);
+        }
+        let process = fact.process.key;
+        if let Some(role) = role_of(fact) {
+            let roles = self.roles.entry(process).or_default();
+            let before = *roles;
+            roles.client |= role.client;
+            roles.server |= role.server;
+            if *roles != before {
+                let unsure = self.unsure.get(&process).into_iter().flatten();
+                self.marks.traces.extend(unsure.copied());
+            }
+        }
+        if fact.half().is_some_and(|half| half.end == End::Unknown) {
+            insert(&mut self.unsure, process, fact.trace());
+        }
+        if fact.sampling.sampled_bit && self.samplers.insert((process, fact.scope.clone())) {
+            let chains = self.by_process.get(&process).into_iter().flatten();
+            self.marks.endings.extend(chains.copied());
+        }
+    }
+
+    /// Takes a trace out of the tables; what its chains told their scopes stays there.
+    pub(super) fn forget_trace(&mut self, trace: &TraceId) {
+        let Some(entry) = self.traces.remove(trace) else { return };
+        for key in entry.requests.keys() {
+            self.retire_chain(*key);
+            self.requests.remove(key);
+            for joined in self.members.remove(key).into_iter().flatten() {
+                self.leaders.remove(&joined.member);
+            }
+            self.leaders.remove(key);
+            self.phantoms.remove(key);
+        }
+        for request in entry.requests.iter() {
+            self.forget_indexes(*request.0, request.1);
+        }
+        for id in entry.notes {
+            self.retire_note(&id);
+        }
+        for id in entry.unplaced {
+            self.drop_unplaced(&id);
+        }
+        self.marks.unplaced.retain(|id| id.at.trace != *trace);
+    }
+}
+
+/// Whether a fact alone makes its trace one to look at.
+fn anchors(fact: &Fact) -> bool {
+    let elsewhere = !fact.links.is_empty()
+        || fact.evidence.operation_key.is_some()
+        || fact.evidence.session.is_some() && fact.evidence.request_id.is_some();
+    match &fact.says {
+        Says::Half(_) | Says::Started(_) | Says::Notification(_) | Says::Connection(_) => true,
+        _ => fact.bears_evidence() && elsewhere,
+    }
+}

@@ -1,0 +1,145 @@
+//! Stratum "join": halves of different traces that are one request, and phantoms that only another
+//! trace unmasks.
+
+use std::collections::BTreeSet;
+
+use super::requests::{id_keys, tool_key};
+use super::tables::{Anchor, IdKey, Tables, insert, remove};
+use crate::correlate::join::{Joined, Lone, by_elimination, by_id, by_process, is_phantom};
+use crate::correlate::trace::TraceRequest;
+use crate::model::fact::End;
+use crate::model::ids::SpanRef;
+
+impl Tables {
+    pub(super) fn id_stage(&mut self) {
+        // A phantom found under one key changes who joins under another, never who is a phantom.
+        let marked = std::mem::take(&mut self.marks.ids);
+        for key in &marked {
+            self.unmask(key);
+        }
+        let again = std::mem::take(&mut self.marks.ids);
+        for key in marked.into_iter().chain(again).collect::<BTreeSet<IdKey>>() {
+            let requests = self.found(&key);
+            let skew = self.policy.clock_skew;
+            let lones: Vec<Lone> = requests.iter().flat_map(|(at, r)| lone(*at, r)).collect();
+            let joined = match key.0 {
+                Anchor::Session(_) => by_id(&lones, skew),
+                Anchor::Process(_) => by_process(&lones, skew),
+            };
+            let was = match joined.is_empty() {
+                true => self.id_joins.remove(&key).unwrap_or_default(),
+                false => self.id_joins.insert(key, joined.clone()).unwrap_or_default(),
+            };
+            self.rejoin(was, joined);
+        }
+    }
+
+    pub(super) fn tool_stage(&mut self) {
+        for key in std::mem::take(&mut self.marks.tools) {
+            let requests: Vec<(SpanRef, _)> = self
+                .tools
+                .get(&key)
+                .into_iter()
+                .flatten()
+                .filter(|at| !self.phantoms.contains_key(at) && self.alone(**at))
+                .filter_map(|at| Some((*at, self.requests.get(at)?.clone())))
+                .collect();
+            let lones: Vec<Lone> = requests.iter().flat_map(|(at, r)| lone(*at, r)).collect();
+            let joined = by_elimination(&lones, self.policy.clock_skew);
+            let was = match joined.is_empty() {
+                true => self.tool_joins.remove(&key).unwrap_or_default(),
+                false => self.tool_joins.insert(key, joined.clone()).unwrap_or_default(),
+            };
+            self.rejoin(was, joined);
+        }
+        // Joining by elimination marks the same keys again; they were all just computed.
+        self.marks.tools.clear();
+    }
+
+    fn found(&self, key: &IdKey) -> Vec<(SpanRef, std::sync::Arc<TraceRequest>)> {
+        let all = self.ids.get(key).into_iter().flatten();
+        all.filter(|at| !self.phantoms.contains_key(at))
+            .filter_map(|at| Some((*at, self.requests.get(at)?.clone())))
+            .collect()
+    }
+
+    /// Whether no id has joined the request to its other half.
+    fn alone(&self, at: SpanRef) -> bool {
+        let by_id = |joined: &Joined| joined.how != crate::correlate::join::How::OnlyCandidate;
+        let is_member = self.leaders.get(&at).is_some_and(|joins| joins.iter().any(by_id));
+        let answered = self.members.get(&at).into_iter().flatten().filter(|j| by_id(j)).any(|j| {
+            let (mine, theirs) = (self.requests.get(&at), self.requests.get(&j.member));
+            match (mine, theirs) {
+                (Some(mine), Some(theirs)) => {
+                    mine.pair.asking.is_some() != theirs.pair.asking.is_some()
+                        || theirs.pair.answering.is_some() && mine.pair.answering.is_none()
+                }
+                _ => false,
+            }
+        });
+        !is_member && !answered
+    }
+
+    /// Finds the phantoms under one key.
+    fn unmask(&mut self, key: &IdKey) {
+        let all: Vec<(SpanRef, _)> = self
+            .ids
+            .get(key)
+            .into_iter()
+            .flatten()
+            .filter_map(|at| Some((*at, self.requests.get(at)?.clone())))
+            .collect();
+        let skew = self.policy.clock_skew;
+        for (at, request) in all.iter().filter(|(_, request)| request.root) {
+            let Some(listing) = &request.pair.answering else { continue };
+            let calls = all.iter().flat_map(|(_, other)| {
+                other.pair.answering.iter().chain(&other.pair.asking)
+            });
+            let masked = calls.into_iter().any(|call| is_phantom(listing, call, skew));
+            let was = self.phantoms.get(at).is_some_and(|keys| keys.contains(key));
+            if masked != was {
+                match masked {
+                    true => insert(&mut self.phantoms, *at, key.clone()),
+                    false => remove(&mut self.phantoms, at, key),
+                }
+                self.marks.ids.extend(id_keys(request));
+                self.marks.tools.extend(tool_key(request));
+                self.marks.chains.insert(*at);
+            }
+        }
+    }
+
+    fn rejoin(&mut self, was: Vec<Joined>, now: Vec<Joined>) {
+        let (was, now): (BTreeSet<Joined>, BTreeSet<Joined>) =
+            (was.into_iter().collect(), now.into_iter().collect());
+        for joined in was.symmetric_difference(&now) {
+            let (leader, member) = (joined.leader, joined.member);
+            self.marks.chains.extend([self.leader(leader), self.leader(member), leader, member]);
+            match now.contains(joined) {
+                true => {
+                    insert(&mut self.leaders, member, *joined);
+                    insert(&mut self.members, leader, *joined);
+                }
+                false => {
+                    remove(&mut self.leaders, &member, joined);
+                    remove(&mut self.members, &leader, joined);
+                }
+            }
+            self.marks.chains.extend([self.leader(leader), self.leader(member)]);
+            for at in [leader, member] {
+                if let Some(request) = self.requests.get(&at) {
+                    self.marks.tools.extend(tool_key(request));
+                }
+            }
+        }
+    }
+}
+
+/// How a request stands for others to join: by its asking side, else by its answering one.
+fn lone(key: SpanRef, request: &TraceRequest) -> Option<Lone<'_>> {
+    let pair = &request.pair;
+    let whole = pair.asking.is_some() && pair.answering.is_some();
+    let side = pair.asking.as_ref().or(pair.answering.as_ref())?;
+    debug_assert!(side.end != End::Answering || pair.asking.is_none());
+    Some(Lone { key, side, whole })
+}

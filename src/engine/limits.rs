@@ -1,0 +1,25 @@
+//! Bounds of the engine's state. At a bound the least recently touched trace leaves as `evicted`.
+
+/// How much the engine may hold. Sizes in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Bones and facts of traces that show no MCP yet.
+    pub lookback: usize,
+    /// Facts of live traces, by an estimate of what they and their derived tables take.
+    pub facts: usize,
+    /// Facts of one trace: an endless trace leaves before others do.
+    pub facts_per_trace: usize,
+    /// Findings on one record.
+    pub findings: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            lookback: 64 << 20,
+            facts: 192 << 20,
+            facts_per_trace: 10_000,
+            findings: 64,
+        }
+    }
+}

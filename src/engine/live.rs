@@ -1,0 +1,473 @@
+//! The live engine: arrival time around the tables. A chain is sent `settle` after its last change;
+//! held spans leave with it; late facts revise it within `retention`; what is forgotten answers late.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use super::limits::Limits;
+use super::records::sort_incidents;
+use super::tables::{Now, Tables};
+use crate::correlate::scope::ScopeKey;
+use crate::incident::{Entry, fold};
+use crate::model::case::Ending;
+use crate::model::fact::Sighting;
+use crate::model::findings::{Code, Finding};
+use crate::model::ids::{Arrival, Digest16, Name, Nanos, Position, SpanRef, TraceId};
+use crate::model::policy::Policy;
+use crate::model::record::*;
+use crate::model::words::*;
+
+/// What the engine wants done.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Effect {
+    /// A new revision; revision 1 is the first.
+    Verdict(Box<Verdict>),
+    Session(Session),
+    Drift(Drift),
+    Incident(Incident),
+    /// A held span may leave: enriched by the latest verdict of a chain, or as it came.
+    Release { span: SpanRef, position: Position, with: Option<Digest16> },
+    /// State was dropped at a limit. The reason is also the metric's label.
+    Evicted { reason: &'static str, count: u64 },
+    /// Facts for a chain that was forgotten: forwarded, counted, never judged as new.
+    Late { count: u64 },
+}
+
+struct Held {
+    position: Position,
+    due: Nanos,
+}
+
+/// A chain's last revision.
+struct Sent {
+    verdict: Verdict,
+    key: SpanRef,
+}
+
+pub struct Engine {
+    tables: Tables,
+    held: BTreeMap<SpanRef, Held>,
+    held_due: BTreeSet<(Nanos, SpanRef)>,
+    /// Chains to send, by when.
+    pending: BTreeMap<SpanRef, Nanos>,
+    pending_due: BTreeSet<(Nanos, SpanRef)>,
+    sent: BTreeMap<Digest16, Sent>,
+    /// Which id each chain was last sent under.
+    sent_as: BTreeMap<SpanRef, Digest16>,
+    sessions: BTreeMap<ScopeKey, Session>,
+    sessions_due: BTreeMap<ScopeKey, Nanos>,
+    drifts: BTreeMap<(Name, Name, Name, Option<Name>), Drift>,
+    entries: BTreeMap<Name, BTreeMap<Digest16, Entry>>,
+    incidents: BTreeMap<(Name, Name, Reason, Option<Name>), Incident>,
+    servers_due: BTreeSet<Name>,
+    swept: Nanos,
+    tombstones: BTreeSet<TraceId>,
+    buried: VecDeque<TraceId>,
+    late: u64,
+}
+
+/// Incident entries kept of one server, the newest.
+const ENTRIES: usize = 10_000;
+/// Traces remembered as forgotten.
+const TOMBSTONES: usize = 100_000;
+
+impl Engine {
+    pub fn new(policy: Arc<Policy>, limits: Limits) -> Self {
+        Self {
+            tables: Tables::new(policy, limits),
+            held: BTreeMap::new(),
+            held_due: BTreeSet::new(),
+            pending: BTreeMap::new(),
+            pending_due: BTreeSet::new(),
+            sent: BTreeMap::new(),
+            sent_as: BTreeMap::new(),
+            sessions: BTreeMap::new(),
+            sessions_due: BTreeMap::new(),
+            drifts: BTreeMap::new(),
+            entries: BTreeMap::new(),
+            incidents: BTreeMap::new(),
+            servers_due: BTreeSet::new(),
+            swept: 0,
+            tombstones: BTreeSet::new(),
+            buried: VecDeque::new(),
+            late: 0,
+        }
+    }
+
+    /// Takes what one export showed.
+    pub fn see(&mut self, position: Position, mut sighting: Sighting, now: Arrival) {
+        self.late += self.bury_late(&mut sighting);
+        let due = now.monotonic.saturating_add(self.settle());
+        for held in &sighting.held {
+            if let Some(was) = self.held.insert(held.at, Held { position, due }) {
+                self.held_due.remove(&(was.due, held.at));
+            }
+            self.held_due.insert((due, held.at));
+        }
+        self.tables.see(sighting, now.monotonic);
+    }
+
+    fn settle(&self) -> Nanos {
+        self.tables.policy.settle
+    }
+
+    /// Takes facts of forgotten traces out of a sighting; how many there were.
+    fn bury_late(&self, sighting: &mut Sighting) -> u64 {
+        if self.tombstones.is_empty() {
+            return 0;
+        }
+        let before = sighting.facts.len();
+        sighting.facts.retain(|fact| !self.tombstones.contains(&fact.trace()));
+        sighting.bones.retain(|bone| !self.tombstones.contains(&bone.at.trace));
+        (before - sighting.facts.len()) as u64
+    }
+
+    /// Judges what changed, sends what has settled, releases, forgets. Call it at least twice in a
+    /// `settle`.
+    pub fn tick(&mut self, now: Arrival) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        self.judge(now);
+        while let Some((due, key)) = self.pending_due.first().copied() {
+            if due > now.monotonic {
+                break;
+            }
+            self.unschedule(key);
+            self.send(key, false, &mut effects);
+        }
+        self.release_due(now, &mut effects);
+        self.send_records(now, false, &mut effects);
+        self.forget(now, &mut effects);
+        if self.late > 0 {
+            effects.push(Effect::Late { count: std::mem::take(&mut self.late) });
+        }
+        effects
+    }
+
+    /// Shutdown: everything leaves with what is known; open requests are `partial`.
+    pub fn drain(&mut self, now: Arrival) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        self.judge(now);
+        let all: Vec<SpanRef> = self.tables.chains.keys().copied().collect();
+        for key in all {
+            self.unschedule(key);
+            self.send(key, true, &mut effects);
+        }
+        for (span, held) in std::mem::take(&mut self.held) {
+            let with = self.names(span);
+            effects.push(Effect::Release { span, position: held.position, with });
+        }
+        self.held_due.clear();
+        self.send_records(now, true, &mut effects);
+        effects
+    }
+
+    /// Open chains, for the gauge.
+    pub fn open_requests(&self) -> u64 {
+        self.tables.timers.len() as u64
+    }
+
+    /// The latest revision of a chain.
+    pub fn latest(&self, id: &Digest16) -> Option<&Verdict> {
+        self.sent.get(id).map(|sent| &sent.verdict)
+    }
+
+    fn judge(&mut self, now: Arrival) {
+        self.tables.sweep(now.monotonic);
+        let wall = now.wall.saturating_sub(self.tables.policy.clock_skew);
+        self.tables.round(Now { event: wall, live: true });
+        for key in std::mem::take(&mut self.tables.changed) {
+            self.schedule(key, now.monotonic.saturating_add(self.settle()));
+        }
+        // A request that was sent and is none any more: it has merged into another.
+        let gone: Vec<SpanRef> =
+            self.sent_as.keys().filter(|k| !self.tables.chains.contains_key(k)).copied().collect();
+        for key in gone {
+            self.schedule(key, now.monotonic.saturating_add(self.settle()));
+        }
+    }
+
+    fn schedule(&mut self, key: SpanRef, due: Nanos) {
+        self.unschedule(key);
+        self.pending.insert(key, due);
+        self.pending_due.insert((due, key));
+    }
+
+    fn unschedule(&mut self, key: SpanRef) {
+        if let Some(was) = self.pending.remove(&key) {
+            self.pending_due.remove(&(was, key));
+        }
+    }
+
+    /// Sends a chain's verdict if it says something new, and lets its spans go.
+    fn send(&mut self, key: SpanRef, last: bool, effects: &mut Vec<Effect>) {
+        let Some(entry) = self.tables.chains.get(&key) else { return self.close(key, effects) };
+        let Some(verdict) = entry.verdict.as_deref() else { return };
+        let mut verdict = verdict.clone();
+        if last && entry.ending == Some(Ending::Open) && verdict.state == State::Working {
+            verdict.lifecycle = Lifecycle::Partial;
+        }
+        let scope = entry.scope.clone();
+        let incident = self.tables.incident_entry(entry);
+        let (id, server) = (verdict.id, verdict.server.clone());
+        if self.sent_as.get(&key).is_some_and(|known| *known != id) {
+            self.close(key, effects);
+        }
+        let previous = self.sent.get(&id).map(|sent| &sent.verdict);
+        if let Some(previous) = previous {
+            verdict.revision = previous.revision;
+            verdict.supersedes = previous.supersedes;
+            if verdict.same_as(previous) {
+                return;
+            }
+            verdict.supersedes = Some(previous.revision);
+            verdict.revision = previous.revision + 1;
+        }
+        self.sent.insert(id, Sent { verdict: verdict.clone(), key });
+        self.sent_as.insert(key, id);
+        effects.push(Effect::Verdict(Box::new(verdict)));
+        self.release_chain(key, id, effects);
+        self.sessions_due.entry(scope).or_insert(0);
+        self.note_incident(server, id, incident);
+    }
+
+    /// Two chains that were sent turned out to be one: the one that is gone says so, once.
+    fn close(&mut self, key: SpanRef, effects: &mut Vec<Effect>) {
+        let Some(id) = self.sent_as.remove(&key) else { return };
+        let survivor = self.tables.chain_of(key).and_then(|key| self.tables.chains.get(&key));
+        let merged_into = survivor.and_then(|entry| entry.verdict.as_ref()).map(|v| v.id);
+        if merged_into == Some(id) {
+            return;
+        }
+        let Some(sent) = self.sent.get_mut(&id).filter(|sent| sent.key == key) else { return };
+        let mut verdict = sent.verdict.clone();
+        if verdict.lifecycle == Lifecycle::Superseded {
+            return;
+        }
+        verdict.supersedes = Some(verdict.revision);
+        verdict.revision += 1;
+        verdict.lifecycle = Lifecycle::Superseded;
+        verdict.reason = Some(Reason::Superseded);
+        verdict.operator.merged_into = merged_into;
+        sent.verdict = verdict.clone();
+        let server = verdict.server.clone();
+        effects.push(Effect::Verdict(Box::new(verdict)));
+        self.note_incident(server, id, None);
+    }
+
+    fn note_incident(&mut self, server: Name, id: Digest16, entry: Option<Entry>) {
+        let entries = self.entries.entry(server.clone()).or_default();
+        match entry {
+            Some(entry) => drop(entries.insert(id, entry)),
+            None => drop(entries.remove(&id)),
+        }
+        if entries.len() > ENTRIES {
+            let oldest = entries.iter().min_by_key(|(id, entry)| (entry.time, **id));
+            if let Some(oldest) = oldest.map(|(id, _)| *id) {
+                entries.remove(&oldest);
+            }
+        }
+        self.servers_due.insert(server);
+    }
+
+    /// The spans of a chain: the two that its record names leave enriched, twins as they came.
+    fn release_chain(&mut self, key: SpanRef, id: Digest16, effects: &mut Vec<Effect>) {
+        let Some(entry) = self.tables.chains.get(&key) else { return };
+        let mut spans = Vec::new();
+        for side in entry.chain.sides() {
+            let named = side.at();
+            spans.push((named, true));
+            let twins = side.facts.iter().map(|fact| fact.id.at).filter(|at| *at != named);
+            spans.extend(twins.map(|at| (at, false)));
+        }
+        for (span, named) in spans {
+            if let Some(held) = self.held.remove(&span) {
+                self.held_due.remove(&(held.due, span));
+                let with = named.then_some(id);
+                effects.push(Effect::Release { span, position: held.position, with });
+            }
+        }
+    }
+
+    /// The id under which a span's chain was sent, if its record names the span.
+    fn names(&self, span: SpanRef) -> Option<Digest16> {
+        let key = self.tables.chain_of(span)?;
+        let entry = self.tables.chains.get(&key)?;
+        let named = entry.chain.sides().any(|side| side.at() == span);
+        self.sent_as.get(&key).copied().filter(|_| named)
+    }
+
+    /// Held spans whose time is up and whose chain is not about to be sent.
+    fn release_due(&mut self, now: Arrival, effects: &mut Vec<Effect>) {
+        while let Some((due, span)) = self.held_due.first().copied() {
+            if due > now.monotonic {
+                break;
+            }
+            self.held_due.remove(&(due, span));
+            let waits = self.tables.chain_of(span).and_then(|key| self.pending.get(&key)).copied();
+            match (waits, self.held.remove(&span)) {
+                (Some(later), Some(held)) if later > now.monotonic => {
+                    self.held_due.insert((later, span));
+                    self.held.insert(span, Held { due: later, ..held });
+                }
+                (_, Some(held)) => {
+                    let with = self.names(span);
+                    effects.push(Effect::Release { span, position: held.position, with });
+                }
+                (_, None) => {}
+            }
+        }
+    }
+
+    fn send_records(&mut self, now: Arrival, all: bool, effects: &mut Vec<Effect>) {
+        let settle = self.settle();
+        for due in self.sessions_due.values_mut().filter(|due| **due == 0) {
+            *due = now.monotonic.saturating_add(settle);
+        }
+        let ready: Vec<ScopeKey> = self
+            .sessions_due
+            .iter()
+            .filter(|(_, due)| all || **due <= now.monotonic)
+            .map(|(key, _)| key.clone())
+            .collect();
+        if ready.is_empty() {
+            return;
+        }
+        let collisions = self.tables.collisions();
+        for key in ready {
+            self.sessions_due.remove(&key);
+            let Some(session) = self.tables.session(&key, &collisions) else { continue };
+            let told = |session: &Session| {
+                (session.state, session.convergence, session.findings.clone())
+            };
+            if self.sessions.get(&key).is_none_or(|known| told(known) != told(&session)) {
+                effects.push(Effect::Session(session.clone()));
+            }
+            self.sessions.insert(key, session);
+        }
+        for drift in self.tables.drifts() {
+            let key = (
+                drift.server.clone(),
+                drift.tool.clone(),
+                drift.old_digest.clone(),
+                drift.new_digest.clone(),
+            );
+            if self.drifts.insert(key, drift.clone()).is_none() {
+                effects.push(Effect::Drift(drift));
+            }
+        }
+        self.send_incidents(now, effects);
+    }
+
+    fn send_incidents(&mut self, now: Arrival, effects: &mut Vec<Effect>) {
+        let quiet = self.tables.policy.incident_quiet;
+        let mut found = Vec::new();
+        for server in std::mem::take(&mut self.servers_due) {
+            let entries: Vec<Entry> =
+                self.entries.get(&server).into_iter().flat_map(|all| all.values().cloned()).collect();
+            found.extend(fold(&entries, now.wall, quiet));
+        }
+        for incident in sort_incidents(found) {
+            let key = (
+                incident.server.clone(),
+                incident.layer.clone(),
+                incident.reason,
+                incident.discriminator.clone(),
+            );
+            let same = self.incidents.get(&key) == Some(&incident);
+            if !same {
+                self.incidents.insert(key, incident.clone());
+                effects.push(Effect::Incident(incident));
+            }
+        }
+    }
+
+    /// Drops traces `retention` after their last fact, and the least recently touched ones where
+    /// memory runs out.
+    fn forget(&mut self, now: Arrival, effects: &mut Vec<Effect>) {
+        let policy = self.tables.policy.clone();
+        if now.monotonic < self.swept.saturating_add(policy.settle) {
+            return;
+        }
+        self.swept = now.monotonic;
+        let oldest = now.monotonic.saturating_sub(policy.retention);
+        self.tables.lookback.forget(oldest);
+        let facts = |entry: &super::tables::TraceEntry| {
+            entry.facts.len() * 1_024 + entry.bones.len() * 192
+        };
+        let mut total: usize = self.tables.traces.values().map(facts).sum();
+        let mut by_age: Vec<(bool, Nanos, TraceId, usize)> = self
+            .tables
+            .traces
+            .iter()
+            .map(|(trace, entry)| {
+                let oversized = entry.facts.len() > self.tables.limits.facts_per_trace;
+                (!oversized, entry.touched, *trace, facts(entry))
+            })
+            .collect();
+        by_age.sort_unstable();
+        let mut evicted = 0;
+        for (fits, touched, trace, size) in by_age {
+            let over = total > self.tables.limits.facts || !fits;
+            if touched >= oldest && !over {
+                if fits {
+                    continue;
+                }
+                break;
+            }
+            evicted += u64::from(touched >= oldest);
+            self.bury(trace, touched >= oldest, effects);
+            total -= size;
+        }
+        if evicted > 0 {
+            effects.push(Effect::Evicted { reason: "facts", count: evicted });
+        }
+    }
+
+    /// A trace leaves the tables. What was not sent yet is sent now, as far as it is known.
+    fn bury(&mut self, trace: TraceId, evicted: bool, effects: &mut Vec<Effect>) {
+        let keys: Vec<SpanRef> = self
+            .tables
+            .traces
+            .get(&trace)
+            .into_iter()
+            .flat_map(|entry| entry.requests.keys().copied())
+            .collect();
+        for key in &keys {
+            if evicted && let Some(entry) = self.tables.chains.get_mut(key)
+                && let Some(verdict) = &entry.verdict
+            {
+                let mut partial = verdict.as_ref().clone();
+                partial.findings.push(Finding::new(Code::Evicted, vec![key.span]));
+                partial.findings.sort();
+                if entry.ending == Some(Ending::Open) {
+                    partial.lifecycle = Lifecycle::Partial;
+                }
+                entry.verdict = Some(Arc::new(partial));
+            }
+            if self.pending.contains_key(key) || evicted {
+                self.unschedule(*key);
+                self.send(*key, false, effects);
+            }
+            if let Some(id) = self.sent_as.remove(key) {
+                self.sent.remove(&id);
+            }
+        }
+        let held: Vec<SpanRef> =
+            self.held.keys().filter(|span| span.trace == trace).copied().collect();
+        for span in held {
+            if let Some(held) = self.held.remove(&span) {
+                self.held_due.remove(&(held.due, span));
+                effects.push(Effect::Release { span, position: held.position, with: None });
+            }
+        }
+        self.tables.forget_trace(&trace);
+        if self.tombstones.insert(trace) {
+            self.buried.push_back(trace);
+        }
+        while self.buried.len() > TOMBSTONES {
+            if let Some(oldest) = self.buried.pop_front() {
+                self.tombstones.remove(&oldest);
+            }
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! Stratum "records": sessions, drifts, incidents and the summary, from what stands above.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::scopes::{ScopeEntry, ScopeView};
+use super::tables::{ChainEntry, Tables};
+use crate::correlate::chain::Chain;
+use crate::correlate::scope::{ScopeKey, ServerName};
+use crate::incident::{Entry, fold};
+use crate::model::case::Ending;
+use crate::model::findings::{Code, Detail, Finding};
+use crate::model::ids::{Digest16, Name, Nanos, SpanId, SpanRef};
+use crate::model::record::*;
+use crate::model::words::*;
+
+/// Tool names by client instance, with the servers that list them.
+type Collisions = BTreeMap<Digest16, BTreeMap<Name, BTreeSet<Name>>>;
+
+impl Tables {
+    /// The record of one scope; `None` for a scope without requests.
+    pub(super) fn session(&self, key: &ScopeKey, collisions: &Collisions) -> Option<Session> {
+        let scope = self.scopes.get(key)?;
+        let (first, at) = scope.chains.first().copied()?;
+        let view = &scope.view;
+        let last = scope.chains.last().map_or(first, |(start, _)| *start).max(scope.newest);
+        let timeline = &view.timeline;
+        let listing = timeline.newest_listing(last).or(timeline.listing(last));
+        let discovered = timeline
+            .traversals
+            .iter()
+            .rev()
+            .filter(|traversal| traversal.stop <= last)
+            .find_map(|traversal| traversal.discovered());
+        let session_id = match key {
+            ScopeKey::Session(id) => Some(id.clone()),
+            _ => None,
+        };
+        Some(Session {
+            scope: key.name(),
+            session_id,
+            era: view.era.unwrap_or(Era::Unknown),
+            protocol_version: view.version.clone(),
+            state: self.session_rung(scope),
+            convergence: self.convergence_now(scope, last),
+            discovered_digest: discovered.map(|digest| digest.name()),
+            installed_digest: timeline.installed(last).map(|digest| digest.name()),
+            tool_count: listing
+                .and_then(|traversal| traversal.tool_count())
+                .or_else(|| timeline.traversals.iter().rev().find_map(|t| t.tool_count())),
+            pages: timeline.pages(),
+            requests: scope.chains.len() as u64,
+            findings: self.session_findings(key, scope, collisions),
+            first_start: first,
+            span: at,
+        })
+    }
+
+    /// The scope's session layer: the best of its requests', a failure where nothing passed.
+    fn session_rung(&self, scope: &ScopeEntry) -> Rung {
+        let chains = scope.chains.iter().filter_map(|(_, key)| self.chains.get(key));
+        let rungs: BTreeSet<Rung> =
+            chains.filter_map(|entry| Some(entry.verdict.as_ref()?.layers.session)).collect();
+        let order =
+            [Rung::Passed, Rung::Failed, Rung::Pending, Rung::Unobserved, Rung::NotApplicable];
+        order.into_iter().find(|rung| rungs.contains(rung)).unwrap_or(Rung::Unobserved)
+    }
+
+    /// At the scope's last activity; what the model was offered counts as of its last call.
+    fn convergence_now(&self, scope: &ScopeEntry, last: Nanos) -> Convergence {
+        let call = scope.calls.last().and_then(|(_, key)| self.chains.get(key));
+        let offered = call.and_then(|entry| self.offered(&entry.chain, entry.chain.start()));
+        let offered = offered.as_ref().map(|definitions| &definitions.tools[..]);
+        scope.view.timeline.convergence(last, offered)
+    }
+
+    fn session_findings(
+        &self,
+        key: &ScopeKey,
+        scope: &ScopeEntry,
+        collisions: &Collisions,
+    ) -> Vec<Finding> {
+        let view = &scope.view;
+        let activity = scope.chains.last().map_or(0, |(start, _)| *start);
+        let calls: Vec<Nanos> = scope.calls.iter().map(|(start, _)| *start).collect();
+        let modern = view.era == Some(Era::Modern);
+        let mut found = view.timeline.findings(activity, &calls, modern);
+        found.extend(unknown_tokens(scope, view));
+        found.extend(self.ping_pong(scope, modern));
+        found.extend(self.missing_server_spans(scope));
+        found.extend(self.collision(key, scope, collisions));
+        found.sort();
+        found.dedup();
+        found.truncate(self.limits.findings);
+        found
+    }
+
+    /// Insufficient scope A, then B, then A again.
+    fn ping_pong(&self, scope: &ScopeEntry, modern: bool) -> Option<Finding> {
+        let mut asked: Vec<(Name, SpanId)> = Vec::new();
+        for entry in scope.chains.iter().filter_map(|(_, key)| self.chains.get(key)) {
+            let refused = matches!(
+                entry.ending,
+                Some(Ending::Unauthorized { reason: Reason::InsufficientScope })
+            );
+            let required =
+                entry.chain.sides().find_map(|side| side.half.call.required_scope.clone());
+            if let Some(required) = required.filter(|_| refused)
+                && asked.last().is_none_or(|(last, _)| *last != required)
+            {
+                asked.push((required, entry.chain.key().span));
+            }
+        }
+        let again = asked.windows(3).find(|some| some[0].0 == some[2].0)?;
+        let spans = again.iter().map(|(_, span)| *span).collect();
+        let blame = if modern { Blame::Client } else { Blame::None };
+        Some(Finding::new(Code::ScopePingPong, spans).blame(blame))
+    }
+
+    /// Answered requests without a server half, said once a scope.
+    fn missing_server_spans(&self, scope: &ScopeEntry) -> Option<Finding> {
+        let chains = || scope.chains.iter().filter_map(|(_, key)| self.chains.get(key));
+        let missing = |entry: &&ChainEntry| {
+            let answered = matches!(
+                entry.ending,
+                Some(Ending::Result { .. } | Ending::Error { .. } | Ending::InputRequired)
+            );
+            answered
+                && entry.chain.asking.is_some()
+                && entry.chain.answering.is_none()
+                && self.sampled_out(&entry.chain).is_none()
+        };
+        let spans: Vec<SpanId> =
+            chains().filter(missing).map(|entry| entry.chain.key().span).collect();
+        let count = spans.len() as u64;
+        let some: Vec<SpanId> = spans.into_iter().take(16).collect();
+        (count > 0).then(|| {
+            Finding::new(Code::ServerSpansMissing, some).detail(Detail::Count(count))
+        })
+    }
+
+    fn collision(
+        &self,
+        key: &ScopeKey,
+        scope: &ScopeEntry,
+        collisions: &Collisions,
+    ) -> Option<Finding> {
+        let client = client_of(scope)?;
+        let server = scope.view.server.as_ref().map(ServerName::name)?;
+        let mine = collisions.get(&client)?;
+        let listed: BTreeSet<Name> = tool_names(&scope.view);
+        let shared = listed.iter().filter(|tool| {
+            mine.get(*tool).is_some_and(|servers| servers.len() > 1 && servers.contains(server))
+        });
+        let count = shared.count() as u64;
+        let _ = key;
+        let spans = scope.view.timeline.traversals.iter().flat_map(|t| t.spans()).take(16);
+        (count > 0).then(|| {
+            Finding::new(Code::ToolNameCollision, spans.collect()).detail(Detail::Count(count))
+        })
+    }
+
+    /// Which tool names one client instance reads from several servers.
+    pub(super) fn collisions(&self) -> Collisions {
+        let mut all = Collisions::new();
+        for scope in self.scopes.values() {
+            let (Some(client), Some(server)) = (client_of(scope), &scope.view.server) else {
+                continue;
+            };
+            for tool in tool_names(&scope.view) {
+                let servers = all.entry(client).or_default().entry(tool).or_default();
+                servers.insert(server.name().clone());
+            }
+        }
+        all
+    }
+
+    pub(super) fn drifts(&self) -> Vec<Drift> {
+        let mode = self.policy.contracts.mode;
+        let none = crate::catalog::reference::Pins::new();
+        let of_server = self.references.iter().flat_map(|(server, references)| {
+            let pins = self.pins.get(server).unwrap_or(&none);
+            references.drifts(server, pins, mode)
+        });
+        let mut drifts: Vec<Drift> = of_server.collect();
+        drifts.sort_by(|a, b| {
+            (a.first_seen, &a.server, &a.tool, &a.new_digest)
+                .cmp(&(b.first_seen, &b.server, &b.tool, &b.new_digest))
+        });
+        drifts
+    }
+
+    pub(super) fn incident_entry(&self, entry: &ChainEntry) -> Option<Entry> {
+        let verdict = entry.verdict.as_deref()?;
+        let tool = verdict.tool.as_ref().map(|tool| tool.as_str());
+        let requires = self.policy.requires(&verdict.server, tool);
+        Entry::of(entry.exchange.as_deref()?, entry.ending?, verdict, &requires)
+    }
+
+    pub(super) fn incidents(&self, now: Nanos) -> Vec<Incident> {
+        let mut by_server: BTreeMap<Name, Vec<Entry>> = BTreeMap::new();
+        for entry in self.chains.values().filter_map(|entry| self.incident_entry(entry)) {
+            by_server.entry(entry.server.clone()).or_default().push(entry);
+        }
+        let quiet = self.policy.incident_quiet;
+        let all = by_server.values().flat_map(|entries| fold(entries, now, quiet));
+        sort_incidents(all.collect())
+    }
+
+    pub(super) fn verdicts(&self) -> Vec<Arc<Verdict>> {
+        let mut all: Vec<Arc<Verdict>> =
+            self.chains.values().filter_map(|entry| entry.verdict.clone()).collect();
+        all.sort_by_key(|verdict| order(verdict));
+        all
+    }
+}
+
+/// §8: verdicts by (start, trace, span).
+pub(super) fn order(verdict: &Verdict) -> (Nanos, SpanRef) {
+    (verdict.start_time, verdict.operator.span)
+}
+
+pub(super) fn sort_incidents(mut all: Vec<Incident>) -> Vec<Incident> {
+    all.sort_by(|a, b| {
+        let key = |i: &Incident| (i.first_seen, i.layer.clone(), i.server.clone());
+        key(a).cmp(&key(b)).then_with(|| (&a.discriminator, a.reason).cmp(&(&b.discriminator, b.reason)))
+    });
+    all
+}
+
+/// Tokens that no request of a scope gave, where its requests record tokens at all.
+fn unknown_tokens(scope: &ScopeEntry, view: &ScopeView) -> Option<Finding> {
+    if !view.records_tokens {
+        return None;
+    }
+    let unknown = |token: &Name| !scope.knows_token(token);
+    let found: Vec<_> =
+        view.notes.tokens().into_iter().filter(|(token, _)| unknown(token)).collect();
+    let (token, _) = found.first()?;
+    let detail = Detail::Digest(Digest16::of(&[token.as_bytes()]));
+    let spans = found.iter().map(|(_, fact)| fact.id.at.span).collect();
+    Some(Finding::new(Code::ProgressUnknownToken, spans).detail(detail))
+}
+
+fn tool_names(view: &ScopeView) -> BTreeSet<Name> {
+    let traversals = view.timeline.traversals.iter();
+    traversals.flat_map(|traversal| traversal.tools()).map(|(name, _)| name).collect()
+}
+
+fn client_of(scope: &ScopeEntry) -> Option<Digest16> {
+    let client = |chain: &Arc<Chain>| chain.client().map(|side| side.process().key);
+    scope.controls().filter_map(client).min()
+}

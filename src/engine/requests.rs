@@ -1,0 +1,198 @@
+//! Stratum "request": what each trace says by itself, and the indexes by which its requests, notes
+//! and homeless evidence are found from elsewhere.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::tables::{Anchor, IdKey, NoteEntry, Tables, ToolKey, insert, remove};
+use crate::correlate::side::Side;
+use crate::correlate::trace::{TraceInput, TraceRequest, TraceView, view};
+use crate::model::fact::*;
+use crate::model::ids::{Name, SpanRef, TraceId};
+
+impl Tables {
+    pub(super) fn trace_stage(&mut self) {
+        for trace in std::mem::take(&mut self.marks.traces) {
+            let Some(entry) = self.traces.get(&trace) else { continue };
+            let facts: Vec<Arc<Fact>> = entry.facts.values().cloned().collect();
+            let roles = |process: &_| self.roles.get(process).copied().unwrap_or_default();
+            let input = TraceInput {
+                bones: &entry.bones,
+                facts: &facts,
+                roles: &roles,
+                skew: self.policy.clock_skew,
+            };
+            let view = view(&input);
+            self.take_view(trace, view);
+        }
+    }
+
+    fn take_view(&mut self, trace: TraceId, view: TraceView) {
+        let TraceView { requests, owner, notes, models, unplaced, .. } = view;
+        let keys: Vec<SpanRef> = requests.iter().map(TraceRequest::key).collect();
+        let near: Vec<(Arc<Fact>, Option<SpanRef>)> =
+            notes.into_iter().map(|(fact, number)| (fact, number.map(|n| keys[n]))).collect();
+        let owner: BTreeMap<_, _> =
+            owner.into_iter().map(|(span, number)| (span, keys[number])).collect();
+        let new: BTreeMap<SpanRef, Arc<TraceRequest>> =
+            requests.into_iter().map(|request| (request.key(), Arc::new(request))).collect();
+        let Some(entry) = self.traces.get_mut(&trace) else { return };
+        let old = std::mem::replace(&mut entry.requests, new.clone());
+        let moved = std::mem::replace(&mut entry.owner, owner);
+        let relinked = moved != entry.owner;
+        let models = Arc::new(models);
+        let offered = *std::mem::replace(&mut entry.models, models.clone()) != *models;
+        let (was_noted, was_homeless) =
+            (std::mem::take(&mut entry.notes), std::mem::take(&mut entry.unplaced));
+        self.requests_changed(old, &new);
+        if offered {
+            self.marks.verdicts.extend(new.keys().map(|key| self.leader(*key)));
+        }
+        self.notes_changed(trace, was_noted, near);
+        self.homeless_changed(trace, was_homeless, unplaced);
+        if relinked {
+            let linked = self.linked.get(&trace).into_iter().flatten();
+            self.marks.unplaced.extend(linked.copied());
+        }
+    }
+
+    fn requests_changed(
+        &mut self,
+        old: BTreeMap<SpanRef, Arc<TraceRequest>>,
+        new: &BTreeMap<SpanRef, Arc<TraceRequest>>,
+    ) {
+        for (key, request) in &old {
+            if new.get(key) != Some(request) {
+                self.unindex(*key, request);
+            }
+        }
+        for (key, request) in new {
+            if old.get(key) != Some(request) {
+                self.index(*key, request.clone());
+            }
+        }
+    }
+
+    fn unindex(&mut self, key: SpanRef, request: &TraceRequest) {
+        for id in id_keys(request) {
+            remove(&mut self.ids, &id, &key);
+            self.marks.ids.insert(id);
+        }
+        if let Some(tool) = tool_key(request) {
+            remove(&mut self.tools, &tool, &key);
+            self.marks.tools.insert(tool);
+        }
+        self.marks.chains.extend([key, self.leader(key)]);
+        self.requests.remove(&key);
+    }
+
+    /// Takes a request out of the indexes without judging anything anew.
+    pub(super) fn forget_indexes(&mut self, key: SpanRef, request: &TraceRequest) {
+        for id in id_keys(request) {
+            remove(&mut self.ids, &id, &key);
+            if !self.ids.contains_key(&id) {
+                self.id_joins.remove(&id);
+            }
+        }
+        if let Some(tool) = tool_key(request) {
+            remove(&mut self.tools, &tool, &key);
+            if !self.tools.contains_key(&tool) {
+                self.tool_joins.remove(&tool);
+            }
+        }
+    }
+
+    fn index(&mut self, key: SpanRef, request: Arc<TraceRequest>) {
+        for id in id_keys(&request) {
+            insert(&mut self.ids, id.clone(), key);
+            self.marks.ids.insert(id);
+        }
+        if let Some(tool) = tool_key(&request) {
+            insert(&mut self.tools, tool.clone(), key);
+            self.marks.tools.insert(tool);
+        }
+        self.marks.chains.extend([key, self.leader(key)]);
+        self.requests.insert(key, request);
+    }
+
+    fn notes_changed(
+        &mut self,
+        trace: TraceId,
+        was: BTreeSet<FactId>,
+        near: Vec<(Arc<Fact>, Option<SpanRef>)>,
+    ) {
+        let now: BTreeSet<FactId> = near.iter().map(|(fact, _)| fact.id).collect();
+        for gone in was.difference(&now) {
+            self.drop_note(gone);
+        }
+        for (fact, near) in near {
+            let id = fact.id;
+            let known = self.notes.get(&id).is_some_and(|entry| entry.near == near);
+            if !known {
+                insert(&mut self.notes_by_trace, trace, id);
+                insert(&mut self.notes_by_process, fact.process.key, id);
+                let scopes = self.notes.remove(&id).map(|entry| entry.scopes).unwrap_or_default();
+                self.notes.insert(id, NoteEntry { fact, near, scopes });
+                self.marks.notes.insert(id);
+            }
+        }
+        if let Some(entry) = self.traces.get_mut(&trace) {
+            entry.notes = now;
+        }
+    }
+
+    fn homeless_changed(
+        &mut self,
+        trace: TraceId,
+        was: BTreeSet<FactId>,
+        homeless: Vec<Arc<Fact>>,
+    ) {
+        let now: BTreeSet<FactId> = homeless.iter().map(|fact| fact.id).collect();
+        for gone in was.difference(&now) {
+            self.drop_unplaced(gone);
+        }
+        for fact in homeless.into_iter().filter(|fact| !was.contains(&fact.id)) {
+            for link in &fact.links {
+                insert(&mut self.linked, link.trace, fact.id);
+            }
+            if let Some(key) = fact.evidence.operation_key {
+                insert(&mut self.keyed, key, fact.id);
+            }
+            self.marks.unplaced.insert(fact.id);
+            self.unplaced.insert(fact.id, fact);
+        }
+        if let Some(entry) = self.traces.get_mut(&trace) {
+            entry.unplaced = now;
+        }
+    }
+}
+
+fn sides(request: &TraceRequest) -> impl Iterator<Item = &Side> {
+    request.pair.asking.iter().chain(&request.pair.answering)
+}
+
+/// Under which ids a request may be found from other traces.
+pub(super) fn id_keys(request: &TraceRequest) -> BTreeSet<IdKey> {
+    let keys = sides(request).flat_map(|side| {
+        let id = side.half.request_id.clone();
+        let session = side.wire_session().cloned().map(Anchor::Session);
+        let anchors = [session, Some(Anchor::Process(side.process().key))];
+        id.into_iter().flat_map(move |id| {
+            anchors.clone().into_iter().flatten().map(move |anchor| (anchor, id.clone()))
+        })
+    });
+    keys.collect()
+}
+
+/// Lone halves are also looked up by what they do.
+pub(super) fn tool_key(request: &TraceRequest) -> Option<ToolKey> {
+    let lone = request.pair.asking.is_some() != request.pair.answering.is_some();
+    let side = sides(request).next().filter(|_| lone)?;
+    let word = side.tool().map_or(String::new(), last_word);
+    Some((side.half.method.clone(), word))
+}
+
+fn last_word(tool: &Name) -> String {
+    let words = tool.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.last().unwrap_or_default().to_lowercase()
+}

@@ -1,0 +1,245 @@
+//! The tables and what marks them. Only data and small look-ups stand here; each stratum has a file
+//! of its own.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::limits::Limits;
+use super::lookback::LookBack;
+use super::scopes::{ScopeEntry, ScopeView};
+use crate::catalog::reference::{Pins, References};
+use crate::correlate::chain::Chain;
+use crate::correlate::join::Joined;
+use crate::correlate::operation::{Operation, OperationKey};
+use crate::correlate::process::Roles;
+use crate::correlate::scope::ScopeKey;
+use crate::correlate::trace::TraceRequest;
+use crate::model::case::{Ending, Exchange};
+use crate::model::fact::*;
+use crate::model::ids::{Digest16, Name, Nanos, SpanId, SpanRef, TraceId};
+use crate::model::policy::Policy;
+use crate::model::record::Verdict;
+
+/// Facts of one live trace and what the request stratum made of them.
+#[derive(Default)]
+pub struct TraceEntry {
+    pub bones: BTreeMap<SpanId, Bone>,
+    pub facts: BTreeMap<FactId, Arc<Fact>>,
+    pub requests: BTreeMap<SpanRef, Arc<TraceRequest>>,
+    /// Request by span: halves, twins, wrappers.
+    pub owner: BTreeMap<SpanId, SpanRef>,
+    pub models: Arc<Vec<(Nanos, Arc<Definitions>)>>,
+    pub notes: BTreeSet<FactId>,
+    pub unplaced: BTreeSet<FactId>,
+    /// Monotonic arrival of the newest fact.
+    pub touched: Nanos,
+}
+
+/// By what halves of different traces may find each other.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Anchor {
+    Session(Name),
+    Process(Digest16),
+}
+
+pub type IdKey = (Anchor, Name);
+/// (method, last word of the tool).
+pub type ToolKey = (Name, String);
+
+/// A notification and the scopes it speaks to.
+pub struct NoteEntry {
+    pub fact: Arc<Fact>,
+    /// The request it stands under in its trace.
+    pub near: Option<SpanRef>,
+    pub scopes: BTreeSet<ScopeKey>,
+}
+
+/// A chain with everything derived from it.
+pub struct ChainEntry {
+    pub chain: Arc<Chain>,
+    pub scope: ScopeKey,
+    pub ending: Option<Ending>,
+    /// As of its last judgement.
+    pub exchange: Option<Arc<Exchange>>,
+    pub operation_keys: Vec<OperationKey>,
+    /// By itself, before its operation's other attempts are looked at.
+    pub alone: Option<Arc<Verdict>>,
+    pub verdict: Option<Arc<Verdict>>,
+}
+
+#[derive(Default)]
+pub struct OperationEntry {
+    pub members: BTreeSet<SpanRef>,
+    pub operations: Vec<Operation>,
+}
+
+/// Keys whose inputs changed, by stratum.
+#[derive(Default)]
+pub struct Marks {
+    pub traces: BTreeSet<TraceId>,
+    pub ids: BTreeSet<IdKey>,
+    pub tools: BTreeSet<ToolKey>,
+    pub chains: BTreeSet<SpanRef>,
+    pub notes: BTreeSet<FactId>,
+    pub scopes: BTreeSet<ScopeKey>,
+    pub unplaced: BTreeSet<FactId>,
+    pub endings: BTreeSet<SpanRef>,
+    pub operations: BTreeSet<OperationKey>,
+    pub references: BTreeSet<Name>,
+    pub verdicts: BTreeSet<SpanRef>,
+}
+
+pub struct Tables {
+    pub policy: Arc<Policy>,
+    pub limits: Limits,
+    pub marks: Marks,
+    pub traces: BTreeMap<TraceId, TraceEntry>,
+    pub roles: BTreeMap<Digest16, Roles>,
+    /// Traces with records of a process that do not say which end they saw.
+    pub unsure: BTreeMap<Digest16, BTreeSet<TraceId>>,
+    pub requests: BTreeMap<SpanRef, Arc<TraceRequest>>,
+    pub ids: BTreeMap<IdKey, BTreeSet<SpanRef>>,
+    pub tools: BTreeMap<ToolKey, BTreeSet<SpanRef>>,
+    pub phantoms: BTreeMap<SpanRef, BTreeSet<IdKey>>,
+    pub id_joins: BTreeMap<IdKey, Vec<Joined>>,
+    pub tool_joins: BTreeMap<ToolKey, Vec<Joined>>,
+    /// Joins by their member; the least one counts.
+    pub leaders: BTreeMap<SpanRef, BTreeSet<Joined>>,
+    pub members: BTreeMap<SpanRef, BTreeSet<Joined>>,
+    pub chains: BTreeMap<SpanRef, ChainEntry>,
+    pub by_process: BTreeMap<Digest16, BTreeSet<SpanRef>>,
+    /// Whom a process was seen to talk to, with the chains that show it.
+    pub stdio_partners: BTreeMap<Digest16, BTreeMap<Digest16, BTreeSet<SpanRef>>>,
+    pub origins: BTreeMap<Digest16, BTreeMap<Name, BTreeSet<SpanRef>>>,
+    pub notes: BTreeMap<FactId, NoteEntry>,
+    pub notes_by_trace: BTreeMap<TraceId, BTreeSet<FactId>>,
+    pub notes_by_process: BTreeMap<Digest16, BTreeSet<FactId>>,
+    pub scopes: BTreeMap<ScopeKey, ScopeEntry>,
+    /// Evidence that other traces must place, and where it was placed.
+    pub unplaced: BTreeMap<FactId, Arc<Fact>>,
+    pub linked: BTreeMap<TraceId, BTreeSet<FactId>>,
+    pub placed: BTreeMap<SpanRef, BTreeSet<FactId>>,
+    pub ambiguous: BTreeMap<SpanRef, BTreeSet<FactId>>,
+    pub placed_on: BTreeMap<FactId, BTreeSet<SpanRef>>,
+    /// Evidence by operation key.
+    pub keyed: BTreeMap<Digest16, BTreeSet<FactId>>,
+    pub operations: BTreeMap<OperationKey, OperationEntry>,
+    pub references: BTreeMap<Name, References>,
+    /// What the lockfile holds, by server.
+    pub pins: BTreeMap<Name, Pins>,
+    /// Chains whose verdict is another than before.
+    pub changed: BTreeSet<SpanRef>,
+    pub lookback: LookBack,
+    /// Newest sane event time seen.
+    pub newest: Nanos,
+    /// (process, instrumentation scope) whose SDK records the sampled flag.
+    pub samplers: BTreeSet<(Digest16, Name)>,
+    /// When a verdict changes by time alone, by event time.
+    pub timers: BTreeSet<(Nanos, SpanRef)>,
+    pub timer_of: BTreeMap<SpanRef, Nanos>,
+}
+
+impl Tables {
+    pub fn new(policy: Arc<Policy>, limits: Limits) -> Self {
+        Self {
+            policy,
+            limits,
+            marks: Marks::default(),
+            traces: BTreeMap::new(),
+            roles: BTreeMap::new(),
+            unsure: BTreeMap::new(),
+            requests: BTreeMap::new(),
+            ids: BTreeMap::new(),
+            tools: BTreeMap::new(),
+            phantoms: BTreeMap::new(),
+            id_joins: BTreeMap::new(),
+            tool_joins: BTreeMap::new(),
+            leaders: BTreeMap::new(),
+            members: BTreeMap::new(),
+            chains: BTreeMap::new(),
+            by_process: BTreeMap::new(),
+            stdio_partners: BTreeMap::new(),
+            origins: BTreeMap::new(),
+            notes: BTreeMap::new(),
+            notes_by_trace: BTreeMap::new(),
+            notes_by_process: BTreeMap::new(),
+            scopes: BTreeMap::new(),
+            unplaced: BTreeMap::new(),
+            linked: BTreeMap::new(),
+            placed: BTreeMap::new(),
+            ambiguous: BTreeMap::new(),
+            placed_on: BTreeMap::new(),
+            keyed: BTreeMap::new(),
+            operations: BTreeMap::new(),
+            references: BTreeMap::new(),
+            pins: BTreeMap::new(),
+            changed: BTreeSet::new(),
+            lookback: LookBack::default(),
+            newest: 0,
+            samplers: BTreeSet::new(),
+            timers: BTreeSet::new(),
+            timer_of: BTreeMap::new(),
+        }
+    }
+
+    /// The request that leads the one named, itself if nothing joined it to another.
+    pub fn leader(&self, key: SpanRef) -> SpanRef {
+        let mut here = key;
+        // A start record may lead to its span and that to nothing further: two steps at most.
+        for _ in 0..4 {
+            match self.leaders.get(&here).and_then(|joins| joins.first()) {
+                Some(joined) => here = joined.leader,
+                None => break,
+            }
+        }
+        here
+    }
+
+    /// The chain a span belongs to, if its trace is live and the span is some request's.
+    pub fn chain_of(&self, span: SpanRef) -> Option<SpanRef> {
+        let owner = self.traces.get(&span.trace)?.owner.get(&span.span)?;
+        Some(self.leader(*owner))
+    }
+
+    pub fn scope_view(&self, key: &ScopeKey) -> Arc<ScopeView> {
+        self.scopes.get(key).map(|scope| scope.view.clone()).unwrap_or_default()
+    }
+
+    /// Runs every stratum over what is marked, from top to bottom.
+    pub fn round(&mut self, now: Now) {
+        self.ring_timers(now);
+        self.trace_stage();
+        self.id_stage();
+        self.tool_stage();
+        self.chain_stage();
+        self.note_stage();
+        self.placement_stage();
+        self.scope_stage();
+        self.reference_stage();
+        self.ending_stage();
+        self.operation_stage();
+        self.verdict_stage(now);
+    }
+}
+
+/// The moment verdicts are judged at: matters to open requests only.
+#[derive(Clone, Copy, Debug)]
+pub struct Now {
+    pub event: Nanos,
+    /// Live, a scope's own newest event time counts where it is ahead.
+    pub live: bool,
+}
+
+/// Adds to or removes from a set in a map, leaving no empty sets behind.
+pub fn insert<K: Ord, V: Ord>(map: &mut BTreeMap<K, BTreeSet<V>>, key: K, value: V) {
+    map.entry(key).or_default().insert(value);
+}
+
+pub fn remove<K: Ord, V: Ord>(map: &mut BTreeMap<K, BTreeSet<V>>, key: &K, value: &V) {
+    if let Some(set) = map.get_mut(key) {
+        set.remove(value);
+        if set.is_empty() {
+            map.remove(key);
+        }
+    }
+}
