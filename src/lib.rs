@@ -6,6 +6,7 @@ pub mod cli;
 pub mod config;
 pub mod correlate;
 pub mod emit;
+pub mod engine;
 pub mod export;
 pub mod incident;
 pub mod judge;

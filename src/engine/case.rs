@@ -325,7 +325,7 @@ impl Tables {
     }
 
     /// What the newest model span of the call's traces before it was offered.
-    fn offered(&self, chain: &Chain, at: Nanos) -> Option<std::sync::Arc<Definitions>> {
+    pub(super) fn offered(&self, chain: &Chain, at: Nanos) -> Option<std::sync::Arc<Definitions>> {
         let traces = chain.traces.iter().filter_map(|trace| self.traces.get(trace));
         let offers = traces.flat_map(|trace| trace.models.iter());
         let before = offers.filter(|(end, _)| *end <= at);

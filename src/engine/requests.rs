@@ -46,7 +46,8 @@ impl Tables {
             (std::mem::take(&mut entry.notes), std::mem::take(&mut entry.unplaced));
         self.requests_changed(old, &new);
         if offered {
-            self.marks.verdicts.extend(new.keys().map(|key| self.leader(*key)));
+            let leaders: Vec<SpanRef> = new.keys().map(|key| self.leader(*key)).collect();
+            self.marks.verdicts.extend(leaders);
         }
         self.notes_changed(trace, was_noted, near);
         self.homeless_changed(trace, was_homeless, unplaced);
