@@ -181,9 +181,8 @@ fn drifted(
     // By default a change becomes the new reference: only a caller that still holds another
     // definition is stopped.
     let behind = match rules.mode {
-        ContractMode::Observe => newest.is_some_and(|reading| {
-            reading.digest.as_ref().is_none_or(|digest| digest != holds)
-        }),
+        ContractMode::Observe => newest
+            .is_some_and(|reading| reading.digest.as_ref().is_none_or(|digest| digest != holds)),
         _ => true,
     };
     let red = behind && !reference.weak && rules.fail_on.contains(&grade);
@@ -219,9 +218,9 @@ fn first(references: &References, call: &Holder<'_>) -> Option<Reference> {
 /// The newest reading before the one by which the caller knows the tool.
 fn before_own(references: &References, call: &Holder<'_>) -> Option<Reference> {
     let mine = references.of(&call.context, call.tool);
-    let others = mine.iter().filter(|reading| {
-        reading.at <= call.at && call.from.as_ref() != Some(&reading.by)
-    });
+    let others = mine
+        .iter()
+        .filter(|reading| reading.at <= call.at && call.from.as_ref() != Some(&reading.by));
     let newest = others.max_by_key(|reading| (reading.at, reading.span));
     let first = mine.first().map_or(call.at, |reading| reading.at);
     match newest {

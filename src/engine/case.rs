@@ -140,10 +140,8 @@ impl Tables {
         let Origin::Rule(number) = origin else { return true };
         let Some(rule) = self.policy.evidence.get(usize::from(*number)) else { return false };
         let of_server = rule.when_server.as_ref().is_none_or(|glob| glob.matches(server));
-        let of_tool = rule
-            .when_tool
-            .as_ref()
-            .is_none_or(|glob| tool.is_some_and(|tool| glob.matches(tool)));
+        let of_tool =
+            rule.when_tool.as_ref().is_none_or(|glob| tool.is_some_and(|tool| glob.matches(tool)));
         of_server && of_tool
     }
 
@@ -298,9 +296,9 @@ impl Tables {
         let timeline = &view.timeline;
         let listing = timeline.listing(at).filter(|listing| !listing.tools().is_empty());
         let tool = chain.tool();
-        let listed = listing.zip(tool).map(|(listing, tool)| {
-            listing.tools().iter().any(|(name, _)| same_name(name, tool))
-        });
+        let listed = listing
+            .zip(tool)
+            .map(|(listing, tool)| listing.tools().iter().any(|(name, _)| same_name(name, tool)));
         let contract = match self.contracts_off() {
             true => ContractSeen {
                 status: Some(crate::model::words::ContractStatus::Unknown),

@@ -166,7 +166,11 @@ impl Tables {
             for (one, other) in [(a, b), (b, a)] {
                 let all = self.stdio_partners.entry(one).or_default();
                 let before = all.len();
-                if add { insert(all, other, key) } else { remove(all, &other, &key) }
+                if add {
+                    insert(all, other, key)
+                } else {
+                    remove(all, &other, &key)
+                }
                 let moved = before != all.len();
                 self.rescope(one, key, moved);
             }
@@ -175,7 +179,11 @@ impl Tables {
         if let (Era::Modern, Some(client), Some(origin)) = (chain.era(), client, origin) {
             let all = self.origins.entry(client).or_default();
             let before = all.len();
-            if add { insert(all, origin, key) } else { remove(all, &origin, &key) }
+            if add {
+                insert(all, origin, key)
+            } else {
+                remove(all, &origin, &key)
+            }
             let moved = before != all.len();
             self.rescope(client, key, moved);
         }

@@ -92,9 +92,9 @@ impl Tables {
         let skew = self.policy.clock_skew;
         for (at, request) in all.iter().filter(|(_, request)| request.root) {
             let Some(listing) = &request.pair.answering else { continue };
-            let calls = all.iter().flat_map(|(_, other)| {
-                other.pair.answering.iter().chain(&other.pair.asking)
-            });
+            let calls = all
+                .iter()
+                .flat_map(|(_, other)| other.pair.answering.iter().chain(&other.pair.asking));
             let masked = calls.into_iter().any(|call| is_phantom(listing, call, skew));
             let was = self.phantoms.get(at).is_some_and(|keys| keys.contains(key));
             if masked != was {

@@ -15,11 +15,6 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            lookback: 64 << 20,
-            facts: 192 << 20,
-            facts_per_trace: 10_000,
-            findings: 64,
-        }
+        Self { lookback: 64 << 20, facts: 192 << 20, facts_per_trace: 10_000, findings: 64 }
     }
 }

@@ -26,11 +26,20 @@ pub enum Effect {
     Drift(Drift),
     Incident(Incident),
     /// A held span may leave: enriched by the latest verdict of a chain, or as it came.
-    Release { span: SpanRef, position: Position, with: Option<Digest16> },
+    Release {
+        span: SpanRef,
+        position: Position,
+        with: Option<Digest16>,
+    },
     /// State was dropped at a limit. The reason is also the metric's label.
-    Evicted { reason: &'static str, count: u64 },
+    Evicted {
+        reason: &'static str,
+        count: u64,
+    },
     /// Facts for a chain that was forgotten: forwarded, counted, never judged as new.
-    Late { count: u64 },
+    Late {
+        count: u64,
+    },
 }
 
 struct Held {
@@ -336,9 +345,8 @@ impl Engine {
         for key in ready {
             self.sessions_due.remove(&key);
             let Some(session) = self.tables.session(&key, &collisions) else { continue };
-            let told = |session: &Session| {
-                (session.state, session.convergence, session.findings.clone())
-            };
+            let told =
+                |session: &Session| (session.state, session.convergence, session.findings.clone());
             if self.sessions.get(&key).is_none_or(|known| told(known) != told(&session)) {
                 effects.push(Effect::Session(session.clone()));
             }
@@ -362,8 +370,12 @@ impl Engine {
         let quiet = self.tables.policy.incident_quiet;
         let mut found = Vec::new();
         for server in std::mem::take(&mut self.servers_due) {
-            let entries: Vec<Entry> =
-                self.entries.get(&server).into_iter().flat_map(|all| all.values().cloned()).collect();
+            let entries: Vec<Entry> = self
+                .entries
+                .get(&server)
+                .into_iter()
+                .flat_map(|all| all.values().cloned())
+                .collect();
             found.extend(fold(&entries, now.wall, quiet));
         }
         for incident in sort_incidents(found) {
@@ -391,9 +403,8 @@ impl Engine {
         self.swept = now.monotonic;
         let oldest = now.monotonic.saturating_sub(policy.retention);
         self.tables.lookback.forget(oldest);
-        let facts = |entry: &super::tables::TraceEntry| {
-            entry.facts.len() * 1_024 + entry.bones.len() * 192
-        };
+        let facts =
+            |entry: &super::tables::TraceEntry| entry.facts.len() * 1_024 + entry.bones.len() * 192;
         let mut total: usize = self.tables.traces.values().map(facts).sum();
         let mut by_age: Vec<(bool, Nanos, TraceId, usize)> = self
             .tables
@@ -433,7 +444,8 @@ impl Engine {
             .flat_map(|entry| entry.requests.keys().copied())
             .collect();
         for key in &keys {
-            if evicted && let Some(entry) = self.tables.chains.get_mut(key)
+            if evicted
+                && let Some(entry) = self.tables.chains.get_mut(key)
                 && let Some(verdict) = &entry.verdict
             {
                 let mut partial = verdict.as_ref().clone();

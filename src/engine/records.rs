@@ -134,9 +134,8 @@ impl Tables {
             chains().filter(missing).map(|entry| entry.chain.key().span).collect();
         let count = spans.len() as u64;
         let some: Vec<SpanId> = spans.into_iter().take(16).collect();
-        (count > 0).then(|| {
-            Finding::new(Code::ServerSpansMissing, some).detail(Detail::Count(count))
-        })
+        (count > 0)
+            .then(|| Finding::new(Code::ServerSpansMissing, some).detail(Detail::Count(count)))
     }
 
     fn collision(
@@ -184,8 +183,12 @@ impl Tables {
         });
         let mut drifts: Vec<Drift> = of_server.collect();
         drifts.sort_by(|a, b| {
-            (a.first_seen, &a.server, &a.tool, &a.new_digest)
-                .cmp(&(b.first_seen, &b.server, &b.tool, &b.new_digest))
+            (a.first_seen, &a.server, &a.tool, &a.new_digest).cmp(&(
+                b.first_seen,
+                &b.server,
+                &b.tool,
+                &b.new_digest,
+            ))
         });
         drifts
     }
@@ -223,7 +226,9 @@ pub(super) fn order(verdict: &Verdict) -> (Nanos, SpanRef) {
 pub(super) fn sort_incidents(mut all: Vec<Incident>) -> Vec<Incident> {
     all.sort_by(|a, b| {
         let key = |i: &Incident| (i.first_seen, i.layer.clone(), i.server.clone());
-        key(a).cmp(&key(b)).then_with(|| (&a.discriminator, a.reason).cmp(&(&b.discriminator, b.reason)))
+        key(a)
+            .cmp(&key(b))
+            .then_with(|| (&a.discriminator, a.reason).cmp(&(&b.discriminator, b.reason)))
     });
     all
 }

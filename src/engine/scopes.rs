@@ -220,16 +220,20 @@ impl ScopeEntry {
             .filter(|chain| chain.method().as_str() == "initialize")
             .map(|chain| chain.start())
             .collect();
-        let apart = |first: Nanos, second: Nanos| {
-            initialized.iter().any(|at| *at > first && *at <= second)
-        };
+        let apart =
+            |first: Nanos, second: Nanos| initialized.iter().any(|at| *at > first && *at <= second);
         self.by_id.values().any(|all| {
             let starts: Vec<Nanos> = all.iter().map(|(start, _)| *start).collect();
             starts.windows(2).any(|pair| !apart(pair[0], pair[1]))
         })
     }
 
-    fn compute(&self, key: &ScopeKey, max_age: Nanos, endings: &dyn Fn(&Chain) -> Ending) -> ScopeView {
+    fn compute(
+        &self,
+        key: &ScopeKey,
+        max_age: Nanos,
+        endings: &dyn Fn(&Chain) -> Ending,
+    ) -> ScopeView {
         let notes = Notes::new(self.note_facts.values().cloned());
         let era = [Era::Modern, Era::Legacy].into_iter().find(|era| self.eras.contains_key(era));
         let mut view = ScopeView {
@@ -302,7 +306,8 @@ impl ScopeEntry {
             let always = Covered { from: 0, to: Nanos::MAX, broke: false };
             return declared.then_some(always).into_iter().collect();
         }
-        let listens = self.controls.values().filter(|c| c.method().as_str() == "subscriptions/listen");
+        let listens =
+            self.controls.values().filter(|c| c.method().as_str() == "subscriptions/listen");
         let mut covered = Vec::new();
         for chain in listens {
             let acknowledged = notes.acknowledged();
@@ -468,10 +473,8 @@ impl Tables {
                 self.scopes.remove(&key);
                 continue;
             }
-            let base = ScopeSeen {
-                keyed_by_session: key.keyed_by_session(),
-                ..ScopeSeen::default()
-            };
+            let base =
+                ScopeSeen { keyed_by_session: key.keyed_by_session(), ..ScopeSeen::default() };
             let endings = |chain: &Chain| {
                 let answered = scope.answers.first().is_some_and(|(time, _)| *time < chain.start());
                 let seen = ScopeSeen { answered_before: answered, ..base.clone() };

@@ -57,15 +57,18 @@ impl Tables {
                 continue;
             }
             let (keys, chains) = self.component(&key);
-            let members: Vec<Member> =
-                chains.iter().filter_map(|at| Some(self.member(*at, self.chains.get(at)?))).collect();
+            let members: Vec<Member> = chains
+                .iter()
+                .filter_map(|at| Some(self.member(*at, self.chains.get(at)?)))
+                .collect();
             let found = operations(members);
             for key in keys.iter().chain([&key]) {
                 let empty = self.operations.get(key).is_none_or(|entry| entry.members.is_empty());
                 if empty && !self.has_keyed(key) {
                     self.operations.remove(key);
                 } else {
-                    let entry: &mut OperationEntry = self.operations.entry(key.clone()).or_default();
+                    let entry: &mut OperationEntry =
+                        self.operations.entry(key.clone()).or_default();
                     entry.operations.clone_from(&found);
                 }
             }
