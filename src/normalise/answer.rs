@@ -64,7 +64,7 @@ pub fn read(item: &Item<'_>, draft: &mut Draft) {
         return;
     }
     answer.code = code(item, &channels).or(answer.code);
-    let status_named = channels.error_type.as_deref().and_then(errors::status);
+    let status_named = channels.types().find_map(|name| errors::status(name));
     let code_status = item.attributes.text(key::ERROR_CODE).and_then(|code| errors::status(&code));
     let in_text = || channels.texts.iter().find_map(|text| errors::http_status(text));
     if answer.code.is_none() {
@@ -94,7 +94,7 @@ fn code(item: &Item<'_>, channels: &Channels<'_>) -> Option<i64> {
     // Zero is RPC's OK where nothing failed; some SDKs send it as an error's code.
     let keyed = item.attributes.int(key::CODE).filter(|code| *code != 0 || channels.failed);
     keyed
-        .or_else(|| channels.error_type.as_deref().and_then(errors::code_alone))
+        .or_else(|| channels.types().find_map(|name| errors::code_alone(name)))
         .or_else(|| item.attributes.text(key::ERROR_CODE).and_then(|c| errors::code_alone(&c)))
         .or_else(|| channels.texts.iter().find_map(|text| errors::code_in_text(text)))
 }

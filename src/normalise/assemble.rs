@@ -69,12 +69,19 @@ impl<'a> Maker<'_, 'a> {
             evidence::apply(&event.attributes, &mut draft);
         }
         modern_session(&mut draft);
+        modern_label(&mut draft);
+        let place = draft.place;
         let mut found = defects(item);
         found.extend(evidence::foreign_digests(&item.attributes, &draft.half));
         let mut evidence = evidence::read(&item.attributes, item.end);
         let started = item.signal == Signal::Log && item.name == REQUEST_STARTED;
         let says = match draft.shape {
             Shape::Connection => Says::Connection(Box::new(draft.half)),
+            Shape::Start => Says::Started(Box::new(started_half(draft))),
+            Shape::Supplement => {
+                evidence.request = Some(Box::new(draft.half));
+                Says::Evidence
+            }
             Shape::Message if key::is_notification(&draft.half.method) => {
                 Says::Notification(Box::new(draft::notification(draft)))
             }
@@ -86,9 +93,15 @@ impl<'a> Maker<'_, 'a> {
             }
             Shape::Message => Says::Half(Box::new(draft.half)),
         };
-        self.add(says, evidence, b"message");
+        let part = place.map(|place| place.at.span.0).unwrap_or_default();
+        self.add(says, evidence, &[b"message".as_slice(), &part].concat());
         if let Some(fact) = self.facts.last_mut() {
             fact.findings = found;
+            if let Some(place) = place {
+                fact.id.at = place.at;
+                fact.parent = place.parent;
+                (fact.start, fact.end) = (place.start, place.end);
+            }
         }
     }
 
@@ -237,6 +250,15 @@ fn modern_session(draft: &mut Draft) {
     let modern = draft.half.version.as_deref().is_some_and(key::is_modern);
     if modern || draft.half.method.as_str() == "server/discover" {
         draft.synthetic_session();
+    }
+}
+
+/// An `initialize` with a modern version is a framework's label on a connection: that era has no
+/// such request (§2).
+fn modern_label(draft: &mut Draft) {
+    let modern = draft.half.version.as_deref().is_some_and(key::is_modern);
+    if modern && draft.half.method.as_str() == "initialize" && draft.shape == Shape::Message {
+        draft.shape = Shape::Connection;
     }
 }
 

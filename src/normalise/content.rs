@@ -99,6 +99,8 @@ pub struct Said {
     /// There is a result, whatever it says.
     pub result: bool,
     pub is_error: Option<bool>,
+    /// The result has the form of a tool's: a list of content items.
+    pub content: bool,
     pub structured: Option<Arc<Structured>>,
     /// The text begins like an error.
     pub error_text: bool,
@@ -108,8 +110,6 @@ pub struct Said {
     pub task_status: Option<TaskStatus>,
     /// JSON-RPC error code of the envelope.
     pub code: Option<i64>,
-    /// `ttlMs` of a listing or discovery.
-    pub ttl_ms: Option<u64>,
     pub version: Option<String>,
     pub capabilities: Option<Vec<Name>>,
     pub server_name: Option<Name>,
@@ -169,6 +169,7 @@ fn result(members: &Map<String, Value>) -> Said {
     Said {
         result: true,
         is_error: error_flag(members),
+        content: content.is_some(),
         structured: structured.and_then(keep_structured),
         error_text: content.and_then(|c| c.first()).is_some_and(begins_like_an_error),
         result_type: text(&["resultType", "result_type"]).and_then(ResultType::parse),
@@ -178,7 +179,6 @@ fn result(members: &Map<String, Value>) -> Said {
             .filter(|_| members.contains_key("taskId"))
             .or_else(|| in_task("status"))
             .and_then(TaskStatus::parse),
-        ttl_ms: members.get("ttlMs").and_then(Value::as_u64),
         version: text(&["protocolVersion"]).map(str::to_owned),
         capabilities: members.get("capabilities").map(capabilities),
         server_name: server_name(members),

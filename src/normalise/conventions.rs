@@ -72,7 +72,14 @@ pub const HTTP_PATH: &[&str] =
 pub const TRANSPORT: &[&str] =
     &["network.transport", "mcp.transport", "contextforge.transport", "target.transport_type"];
 
-pub const SERVER_NAME: &[&str] = &["mcp.server.name", "mastra.mcp_tool_call.server_name"];
+pub const SERVER_NAME: &[&str] = &[
+    "mcp.server.name",
+    "fastmcp.server.name",
+    "mastra.mcp_tool_call.server_name",
+    "target.workload_name",
+    "mcp.backend.name",
+    "mcp.target",
+];
 
 pub const CANCELLED_ID: &[&str] = &["mcp.cancelled.request_id"];
 
@@ -82,8 +89,6 @@ pub const PROGRESS_TOKEN: &[&str] =
 pub const PROGRESS_VALUE: &[&str] = &["mcp.progress.current", "mcp.notifications.progress"];
 
 pub const PROGRESS_TOTAL: &[&str] = &["mcp.progress.total"];
-
-pub const RESOURCE: &[&str] = &["mcp.resource.uri"];
 
 /// What a model was offered.
 pub const MODEL_TOOLS: &[&str] = &["gen_ai.tool.definitions", "ai.prompt.tools"];

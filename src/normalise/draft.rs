@@ -5,15 +5,29 @@ use super::content;
 use super::conventions as key;
 use super::item::{Bag, Item, text};
 use crate::model::fact::*;
-use crate::model::ids::{Digest16, Name};
+use crate::model::ids::{Digest16, MILLI, Name, Nanos, SpanId, SpanRef};
 use crate::model::words::{TaskStatus, Transport};
 
 /// What a record stands for, before its method decides between request and notification.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Shape {
     Message,
+    /// The start of a request that has not ended.
+    Start,
     /// A connection: holds a session together, is no request.
     Connection,
+    /// Says something of the request above it, is none itself.
+    Supplement,
+}
+
+/// Where a draft stands, when that is not where its record stands: a request that is only events of
+/// a connection's span, a pending record of a span to come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Place {
+    pub at: SpanRef,
+    pub parent: Option<SpanId>,
+    pub start: Nanos,
+    pub end: Nanos,
 }
 
 /// What only notifications say.
@@ -28,6 +42,7 @@ pub struct Draft {
     pub shape: Shape,
     pub half: HalfFact,
     pub note: Note,
+    pub place: Option<Place>,
 }
 
 /// A half that says nothing but its method.
@@ -53,7 +68,7 @@ pub fn blank(method: &str) -> HalfFact {
 
 impl Draft {
     pub fn blank(method: &str) -> Self {
-        Self { shape: Shape::Message, half: blank(method), note: Note::default() }
+        Self { shape: Shape::Message, half: blank(method), note: Note::default(), place: None }
     }
 
     /// What the conventions say of a record with this method; errors and contents are not read yet.
@@ -81,8 +96,9 @@ impl Draft {
         self.half.method.as_str() == "tools/call"
     }
 
-    pub fn is_listing(&self) -> bool {
-        self.half.method.as_str() == "tools/list"
+    pub fn shaped(mut self, shape: Shape) -> Self {
+        self.shape = shape;
+        self
     }
 
     /// Marks the session id as made up by the instrumentation.
@@ -154,7 +170,11 @@ impl Draft {
         let said = content::answer(value);
         let answer = &mut self.half.answer;
         answer.result_seen |= said.result;
-        answer.is_error = said.is_error.or(answer.is_error);
+        // A result that leaves the flag out says false: that is the protocol's default.
+        let flag = said.is_error.or(said.content.then_some(false));
+        if self.half.method.as_str() == "tools/call" {
+            answer.is_error = flag.or(answer.is_error);
+        }
         answer.error_text |= said.error_text;
         answer.result_type = said.result_type.or(answer.result_type);
         answer.code = said.code.or(answer.code);
@@ -178,12 +198,23 @@ impl Draft {
         }
     }
 
+    /// An answer of which only the form says to what: the flag counts where there is content.
+    pub fn take_result_of_any(&mut self, value: &serde_json::Value) {
+        let said = content::answer(value);
+        self.half.answer.result_seen |= said.result;
+        self.half.answer.code = said.code;
+        self.half.answer.is_error = said.is_error.or(said.content.then_some(false));
+        self.half.answer.error_text |= said.error_text;
+        self.half.call.structured = said.structured;
+        self.take_page(value);
+    }
+
     fn take_page(&mut self, value: &serde_json::Value) {
         let Some(page) = content::page(value) else { return };
         let list = self.list();
         list.definitions = Some(page.definitions);
         list.next_cursor = page.next_cursor.or(list.next_cursor);
-        list.ttl = page.ttl_ms.map(|ms| ms.saturating_mul(crate::model::ids::MILLI));
+        list.ttl = page.ttl_ms.map(|ms| ms.saturating_mul(MILLI));
     }
 }
 

@@ -74,6 +74,8 @@ const WORDS: &[(&str, Failure)] = &[
     ("connection closed", Failure::ConnectionLost),
     ("connectionclosed", Failure::ConnectionLost),
     ("connection lost before", Failure::ConnectionLost),
+    // Undici's words for every network failure before an answer, refused or reset.
+    ("fetch failed", Failure::ConnectionLost),
     ("socket hang up", Failure::ConnectionLost),
     ("broken pipe", Failure::ConnectionLost),
     ("brokenpipe", Failure::ConnectionLost),

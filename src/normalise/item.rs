@@ -42,7 +42,6 @@ pub struct Item<'a> {
     pub resource: &'a Bag<'a>,
     /// Instrumentation scope.
     pub scope: &'a str,
-    pub scope_version: &'a str,
     /// Span name, or event name of a log record.
     pub name: Cow<'a, str>,
     /// OTLP SpanKind number; 0 for log records.
@@ -65,7 +64,6 @@ pub struct Origin<'a> {
     pub process: &'a Arc<Process>,
     pub resource: &'a Bag<'a>,
     pub scope: &'a str,
-    pub scope_version: &'a str,
 }
 
 impl<'a> Item<'a> {
@@ -122,7 +120,6 @@ impl<'a> Item<'a> {
             process: origin.process,
             resource: origin.resource,
             scope: origin.scope,
-            scope_version: origin.scope_version,
             name: Cow::Borrowed(""),
             kind: 0,
             status: 0,

@@ -69,8 +69,8 @@ impl Eye<'_> {
     }
 
     fn spans<'a>(&mut self, view: ScopeView<'a>, process: &Arc<Process>, resource: &Bag<'a>) {
-        let (scope, version) = (view.name().lossy(), view.version().lossy());
-        let origin = Origin { process, resource, scope: &scope, scope_version: &version };
+        let scope = view.name().lossy();
+        let origin = Origin { process, resource, scope: &scope };
         for span in view.spans() {
             let index = self.spans;
             self.spans += 1;
@@ -86,8 +86,8 @@ impl Eye<'_> {
     }
 
     fn records<'a>(&mut self, view: ScopeView<'a>, process: &Arc<Process>, resource: &Bag<'a>) {
-        let (scope, version) = (view.name().lossy(), view.version().lossy());
-        let origin = Origin { process, resource, scope: &scope, scope_version: &version };
+        let scope = view.name().lossy();
+        let origin = Origin { process, resource, scope: &scope };
         for record in view.records() {
             let item = Item::of_record(&record, origin);
             self.seen.facts.extend(assemble::facts(&item, self.policy).into_iter().map(Arc::new));

@@ -72,10 +72,13 @@ pub fn line(fact: &Fact) -> String {
     for finding in &fact.findings {
         text.push_str(&format!(" !{}", finding.code));
     }
-    for noise in [": None", "None", "Some"] {
-        text = text.replace(noise, if noise == "Some" { "" } else { "-" });
+    for noise in ["CallFacts ", "Answer ", "HalfFact ", "Name(", ")"] {
+        text = text.replace(noise, "");
     }
-    text
+    let said = text.split(", ").filter(|part| {
+        !["None", "[]", ": false", "None }", "false }"].iter().any(|empty| part.ends_with(empty))
+    });
+    said.collect::<Vec<_>>().join(", ")
 }
 
 /// `SIGHT=path[,path] cargo test -q --lib normalise::tests::show -- --ignored --nocapture`
