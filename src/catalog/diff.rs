@@ -30,8 +30,9 @@ pub fn removed(old: &Definition) -> Option<Located> {
     Located::of(vec![Change { pointer, kind, grade, old, new: None }])
 }
 
-/// The changes that digests of members alone show: a text member is `semantic` whatever it says
-/// now, a schema that changed is `unlocated`.
+/// The changes that digests of members alone show, by the place of each member without its leading
+/// slash: a text member is `semantic` whatever it says now, a parameter that is gone is `breaking`,
+/// anything else is `unlocated`.
 pub fn diff_members(
     old: &BTreeMap<String, Digest>,
     new: &BTreeMap<String, Digest>,
@@ -39,10 +40,21 @@ pub fn diff_members(
     let all = old.keys().chain(new.keys().filter(|member| !old.contains_key(*member)));
     let change = |member: &String| {
         let (was, is) = (old.get(member), new.get(member));
-        let (kind, grade) = member_grade(member, was.is_some(), is.is_some());
+        if was == is {
+            return None;
+        }
+        let heir = |was: &Digest| {
+            let mut fresh = new.iter().filter(|(member, _)| !old.contains_key(*member));
+            fresh.find(|(_, digest)| *digest == was).map(|(_, digest)| digest)
+        };
+        let heir = is.is_none().then(|| was.and_then(heir)).flatten();
+        let (kind, grade) = match heir {
+            Some(_) if member.contains('/') => (Kind::PropertyRenamed, Grade::Breaking),
+            _ => member_grade(member, was.is_some(), is.is_some()),
+        };
         let pointer = format!("/{member}");
-        let change = Change { pointer, kind, grade, old: was.cloned(), new: is.cloned() };
-        (was != is).then_some(change)
+        let is = is.or(heir.filter(|_| kind == Kind::PropertyRenamed));
+        Some(Change { pointer, kind, grade, old: was.cloned(), new: is.cloned() })
     };
     Located::of(all.filter_map(change).collect())
 }
@@ -54,6 +66,9 @@ fn member_grade(member: &str, was: bool, is: bool) -> (Kind, Grade) {
         ("annotations", ..) => (Kind::AnnotationChanged, Grade::Semantic),
         ("outputSchema", false, true) => (Kind::SchemaAdded, Grade::Compatible),
         ("inputSchema" | "outputSchema", true, false) => (Kind::SchemaRemoved, Grade::Breaking),
+        (parameter, true, false) if parameter.contains('/') => {
+            (Kind::PropertyRemoved, Grade::Breaking)
+        }
         _ => (Kind::MemberChanged, Grade::Unlocated),
     }
 }

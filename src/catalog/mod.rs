@@ -3,6 +3,7 @@
 //! Promises: pure; definitions are content and stay inside, what leaves are digests, pointers and
 //! grades.
 
+pub mod check;
 pub mod conformance;
 pub mod convergence;
 pub mod diff;
@@ -20,6 +21,10 @@ mod diff_view;
 pub mod digest;
 pub mod grade;
 pub mod listing;
+pub mod lockfile;
+#[cfg(test)]
+mod lockfile_tests;
+mod lockfile_text;
 pub mod projection;
 pub mod reference;
 pub mod traversal;

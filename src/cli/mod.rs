@@ -3,6 +3,12 @@
 mod completions;
 mod grid;
 pub mod input;
+pub mod lock;
+mod lock_report;
+mod lock_telemetry;
+#[cfg(test)]
+mod lock_tests;
+pub mod lockfile_io;
 pub mod table;
 pub mod terminal;
 mod validate;
@@ -68,6 +74,8 @@ pub struct Cli {
 enum Command {
     /// Checks a configuration: all mistakes at once
     Validate(validate::ValidateArgs),
+    /// Contracts: pins tools and says what changed since
+    Lock(lock::LockArgs),
     /// Prints a completion script for a shell
     Completions(completions::CompletionsArgs),
 }
@@ -125,6 +133,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
 fn dispatch(command: Command) -> Exit {
     let result = match command {
         Command::Validate(args) => validate::run(&args),
+        Command::Lock(args) => lock::run(&args),
         Command::Completions(args) => completions::run(&args),
     };
     match result {

@@ -1,0 +1,477 @@
+//! `mcp-verdict lock`: contracts from the JSON answer of any `tools/list`.
+//!
+//! Promises: `check` says 0 where every tool is what was pinned, 1 where one is not, 2 where it
+//! could not tell; a listing with a page missing is "could not tell"; only `init` and `approve`
+//! write, and only what they say.
+
+use super::lock_report::{Format, Report, Row, Status};
+use super::lock_telemetry::{definitions_from_telemetry, is_recording};
+use super::lockfile_io::{self, Trouble};
+use super::{Exit, Failure, terminal};
+use crate::catalog::check::{located_by_pin, unlocated};
+use crate::catalog::diff;
+use crate::catalog::listing::{Listing, read_listing};
+use crate::catalog::lockfile::{Holder, Lockfile, Mark, Pin, PinKey, anyones};
+use crate::catalog::projection::{full_name, registry_digest};
+use crate::model::digest::{Definition, Digest};
+use clap::{Args, Subcommand};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// `mcp-verdict lock …`
+#[derive(Args, Debug)]
+pub struct LockArgs {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Pin every tool of a server that has no pins yet
+    Init(Input),
+    /// Compare a listing with the lockfile: 0 same, 1 drift, 2 could not check
+    Check(Input),
+    /// Show what changed since the pin, or between two listings
+    Diff {
+        #[command(flatten)]
+        input: Input,
+        /// The older listing; with it the diff shows text and grades schemas
+        #[arg(long, value_name = "FILE")]
+        against: Option<PathBuf>,
+    },
+    /// Make what is listed now the pin
+    Approve {
+        #[command(flatten)]
+        input: Input,
+        /// Only this tool; may be given more than once
+        #[arg(long = "tool", value_name = "NAME")]
+        tools: Vec<String>,
+        /// Refuse unless the tool (or, without --tool, the registry) has this digest
+        #[arg(long, value_name = "DIGEST")]
+        expect: Option<String>,
+    },
+    /// Show the pins
+    List(Shared),
+}
+
+#[derive(Args, Debug)]
+struct Input {
+    /// Answers of `tools/list`, one page after another; `-` or nothing is standard input
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+    #[command(flatten)]
+    shared: Shared,
+}
+
+#[derive(Args, Debug)]
+struct Shared {
+    /// The server's name in the lockfile; may be left out where it holds one server
+    #[arg(long, value_name = "NAME")]
+    server: Option<String>,
+    /// The lockfile
+    #[arg(long, value_name = "FILE", default_value = "mcp-tools.lock")]
+    lockfile: PathBuf,
+    /// How to print
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
+
+/// What the commands read, write and take for now.
+pub struct Surroundings<'a> {
+    /// Standard input.
+    pub input: &'a mut dyn Read,
+    /// Results.
+    pub output: &'a mut dyn Write,
+    /// For the marks on pins.
+    pub now: SystemTime,
+}
+
+/// Why a command stopped.
+#[derive(Debug)]
+pub enum Stop {
+    /// What could not be done, in a sentence.
+    Told(Exit, String),
+    /// The result could not be written.
+    Output(std::io::Error),
+}
+
+impl From<Trouble> for Stop {
+    fn from(trouble: Trouble) -> Stop {
+        Stop::Told(Exit::Input, trouble.to_string())
+    }
+}
+
+impl From<std::io::Error> for Stop {
+    fn from(error: std::io::Error) -> Stop {
+        Stop::Output(error)
+    }
+}
+
+fn failed(text: impl Into<String>) -> Stop {
+    Stop::Told(Exit::Input, text.into())
+}
+
+/// Runs a command with the process's own input and output.
+pub fn run(args: &LockArgs) -> Result<Exit, Failure> {
+    let mut around = Surroundings {
+        input: &mut std::io::stdin().lock(),
+        output: &mut std::io::stdout().lock(),
+        now: SystemTime::now(),
+    };
+    run_with(args, &mut around).map_err(|stop| match stop {
+        Stop::Output(error) => Failure::Output(error),
+        Stop::Told(exit, text) => {
+            terminal::tell(&text);
+            Failure::Exit(exit)
+        }
+    })
+}
+
+/// Runs a command.
+///
+/// # Errors
+/// [`Stop`] where it could not do what was asked, `approve --expect` with [`Exit::No`].
+pub fn run_with(args: &LockArgs, around: &mut Surroundings<'_>) -> Result<Exit, Stop> {
+    match &args.command {
+        Command::Init(input) => init(input, around),
+        Command::Check(input) => check(input, around),
+        Command::Diff { input, against } => difference(input, against.as_deref(), around),
+        Command::Approve { input, tools, expect } => {
+            approve(input, tools, expect.as_deref(), around)
+        }
+        Command::List(shared) => list(shared, around),
+    }
+}
+
+fn init(input: &Input, around: &mut Surroundings<'_>) -> Result<Exit, Stop> {
+    let Listed { tools, server, .. } = listed(input, around)?;
+    let Some(server) = input.shared.server.clone().or(server) else {
+        return Err(failed("whose tools are these? Say --server NAME, as in server.address"));
+    };
+    let mark = mark("init", input, around.now);
+    let pinned = lockfile_io::update(&input.shared.lockfile, |lockfile| {
+        if lockfile.pins().keys().any(|key| key.server == server) {
+            return Err(failed(format!(
+                "{server:?} has pins already; compare with `lock check`, then `lock approve`"
+            )));
+        }
+        let pins = tools.iter().map(|tool| pin(tool, &mark));
+        for (tool, pin) in tools.iter().zip(pins.collect::<Result<Vec<_>, _>>()?) {
+            lockfile.set(anyones(&server, tool), pin);
+        }
+        Ok(tools.len())
+    })??;
+    let report = Report::new(&input.shared.lockfile, &server, Vec::new());
+    report.told(&format!("{pinned} tools pinned"), input.shared.format, around.output)?;
+    Ok(Exit::Done)
+}
+
+fn check(input: &Input, around: &mut Surroundings<'_>) -> Result<Exit, Stop> {
+    let listed = listed(input, around)?;
+    let lockfile = lockfile_io::read(&input.shared.lockfile)?;
+    let server = server(&input.shared, &listed, &lockfile)?;
+    let rows = rows(&lockfile, &server, &listed, &BTreeMap::new())?;
+    told(input, &server, rows, around)
+}
+
+fn difference(
+    input: &Input,
+    against: Option<&Path>,
+    around: &mut Surroundings<'_>,
+) -> Result<Exit, Stop> {
+    let Some(against) = against else { return check(input, around) };
+    let listed = listed(input, around)?;
+    let older: BTreeMap<String, Definition> = complete(&[against.to_owned()], around)?
+        .into_iter()
+        .map(|tool| (full_name(&tool).to_owned(), tool))
+        .collect();
+    let named = input.shared.server.clone().or(listed.server.clone());
+    let server = named.unwrap_or_else(|| "unknown".to_owned());
+    let nobody = Mark { at: String::new(), by: String::new() };
+    let mut lockfile = Lockfile::default();
+    for tool in older.values() {
+        lockfile.set(anyones(&server, tool), pin(tool, &nobody)?);
+    }
+    let rows = rows(&lockfile, &server, &listed, &older)?;
+    told(input, &server, rows, around)
+}
+
+fn told(
+    input: &Input,
+    server: &str,
+    rows: Vec<Row>,
+    around: &mut Surroundings<'_>,
+) -> Result<Exit, Stop> {
+    let report = Report::new(&input.shared.lockfile, server, rows);
+    report.print(input.shared.format, around.output)?;
+    Ok(if report.is_same() { Exit::Done } else { Exit::No })
+}
+
+fn approve(
+    input: &Input,
+    names: &[String],
+    expect: Option<&str>,
+    around: &mut Surroundings<'_>,
+) -> Result<Exit, Stop> {
+    let listed = listed(input, around)?;
+    let mark = mark("approve", input, around.now);
+    let done = lockfile_io::update(&input.shared.lockfile, |lockfile| {
+        let server = server(&input.shared, &listed, lockfile)?;
+        let (tools, gone) = chosen(&listed, names, lockfile, &server)?;
+        expected(&listed.tools, &tools, names, expect)?;
+        for tool in &tools {
+            lockfile.set(anyones(&server, tool), approved(lockfile, &server, tool, &mark)?);
+        }
+        gone.iter().for_each(|key| drop(lockfile.remove(key)));
+        Ok::<_, Stop>((server, tools.len(), gone.len()))
+    })?;
+    let (server, approved, removed) = done?;
+    let report = Report::new(&input.shared.lockfile, &server, Vec::new());
+    let text = format!("{approved} tools approved, {removed} pins removed");
+    report.told(&text, input.shared.format, around.output)?;
+    Ok(Exit::Done)
+}
+
+/// The pin of an approved tool: one that was pinned already keeps when and where that was.
+fn approved(
+    lockfile: &Lockfile,
+    server: &str,
+    tool: &Definition,
+    mark: &Mark,
+) -> Result<Pin, Stop> {
+    let fresh = pin(tool, mark)?;
+    match lockfile.pins().get(&anyones(server, tool)) {
+        Some(own) if own.digest == fresh.digest => Ok(Pin {
+            pinned: own.pinned.clone(),
+            approved: own.approved.clone().or(fresh.approved),
+            ..fresh
+        }),
+        _ => Ok(fresh),
+    }
+}
+
+/// The tools to approve, and the pins of those that are listed no more.
+fn chosen<'t>(
+    all: &'t Listed,
+    names: &[String],
+    lockfile: &Lockfile,
+    server: &str,
+) -> Result<(Vec<&'t Definition>, Vec<PinKey>), Stop> {
+    let wanted = |name: &str| names.is_empty() || names.iter().any(|wanted| wanted == name);
+    let listed = all.tools.iter().filter(|tool| wanted(full_name(tool))).collect();
+    let have: BTreeSet<&str> = all.tools.iter().map(full_name).collect();
+    let gone = lockfile.pins().keys().filter(|key| {
+        all.whole && key.server == server && wanted(&key.tool) && !have.contains(key.tool.as_str())
+    });
+    let gone: Vec<PinKey> = gone.cloned().collect();
+    let known =
+        |name: &String| have.contains(name.as_str()) || gone.iter().any(|k| k.tool == *name);
+    match names.iter().find(|name| !known(name)) {
+        Some(name) => Err(failed(format!("{name:?} is neither listed nor pinned"))),
+        None => Ok((listed, gone)),
+    }
+}
+
+/// Refuses where what is listed is not what was reviewed.
+fn expected(
+    tools: &[Definition],
+    chosen: &[&Definition],
+    names: &[String],
+    expect: Option<&str>,
+) -> Result<(), Stop> {
+    let Some(text) = expect else { return Ok(()) };
+    let Some(wanted @ Digest::Tool(_)) = Digest::parse(text) else {
+        return Err(failed("--expect takes all 64 hex digits: mcp-tool/1:sha256:<64 hex>"));
+    };
+    let found = match (names, chosen) {
+        ([_], [tool]) | ([], [tool]) if registry_digest(tools) != Some(wanted.clone()) => {
+            tool.digest.clone()
+        }
+        ([], _) => registry_digest(tools),
+        _ => return Err(failed("--expect goes with one --tool, or with none for the registry")),
+    };
+    if found.as_ref() == Some(&wanted) {
+        return Ok(());
+    }
+    let found = found.map_or("without a digest".to_owned(), |found| found.to_string());
+    Err(Stop::Told(
+        Exit::No,
+        format!("it has moved again: expected {wanted}, it is {found}; review it"),
+    ))
+}
+
+fn list(shared: &Shared, around: &mut Surroundings<'_>) -> Result<Exit, Stop> {
+    let lockfile = lockfile_io::read(&shared.lockfile)?;
+    let wanted = |key: &PinKey| shared.server.as_ref().is_none_or(|server| *server == key.server);
+    let pins = lockfile.pins().iter().filter(|(key, _)| wanted(key)).collect();
+    super::lock_report::list(pins, shared.format, around.output)?;
+    Ok(Exit::Done)
+}
+
+/// Every tool against its pin, and every pin without a tool.
+fn rows(
+    lockfile: &Lockfile,
+    server: &str,
+    listed: &Listed,
+    older: &BTreeMap<String, Definition>,
+) -> Result<Vec<Row>, Stop> {
+    let mut rows = Vec::new();
+    for tool in &listed.tools {
+        let name = full_name(tool);
+        let found = digest_of(tool)?;
+        let pin = lockfile.find(server, &Holder::Anyone, name);
+        let status = match pin {
+            None => Status::Unpinned,
+            Some(pin) if pin.digest == found => Status::Same,
+            Some(pin) => {
+                let by_text = older.get(name).and_then(|older| diff::diff(older, tool));
+                let located = by_text.or_else(|| located_by_pin(pin, tool));
+                Status::Drifted(located.unwrap_or_else(|| unlocated(&pin.digest, &found)))
+            }
+        };
+        rows.push(Row {
+            tool: name.to_owned(),
+            status,
+            expected: pin.map(|pin| pin.digest.clone()),
+            found: Some(found),
+            texts: older.get(name).map(|old| (old.projected.clone(), tool.projected.clone())),
+        });
+    }
+    let have: BTreeSet<&str> = listed.tools.iter().map(full_name).collect();
+    let mine = |key: &PinKey| listed.whole && key.server == server && key.holder == Holder::Anyone;
+    let pins = lockfile.pins().iter().filter(|(key, _)| mine(key));
+    rows.extend(pins.filter(|(key, _)| !have.contains(key.tool.as_str())).map(|(key, pin)| Row {
+        tool: key.tool.clone(),
+        status: Status::Removed,
+        expected: Some(pin.digest.clone()),
+        found: None,
+        texts: None,
+    }));
+    rows.sort_by(|a, b| a.tool.cmp(&b.tool));
+    Ok(rows)
+}
+
+fn digest_of(tool: &Definition) -> Result<Digest, Stop> {
+    tool.digest.clone().ok_or_else(|| {
+        failed(format!("{:?} has no inputSchema, so it has no digest", tool.name.as_str()))
+    })
+}
+
+fn pin(tool: &Definition, mark: &Mark) -> Result<Pin, Stop> {
+    digest_of(tool)?;
+    Pin::of(tool, mark.clone(), Some(mark.clone())).ok_or_else(|| failed("a tool without a digest"))
+}
+
+fn mark(command: &str, input: &Input, now: SystemTime) -> Mark {
+    let names = input.files.iter().map(|file| file.display().to_string());
+    let names: Vec<String> = names.collect();
+    let from = if names.is_empty() { "-".to_owned() } else { names.join(" ") };
+    let at = humantime::format_rfc3339_seconds(now).to_string();
+    Mark { at, by: format!("lock {command} {from}") }
+}
+
+fn server(shared: &Shared, listed: &Listed, lockfile: &Lockfile) -> Result<String, Stop> {
+    if let Some(server) = shared.server.as_ref().or(listed.server.as_ref()) {
+        return Ok(server.clone());
+    }
+    let servers: BTreeSet<&String> = lockfile.pins().keys().map(|key| &key.server).collect();
+    let mut servers = servers.into_iter();
+    match (servers.next(), servers.next()) {
+        (Some(only), None) => Ok(only.clone()),
+        (None, _) => Err(failed(format!(
+            "{} has no pins; say --server NAME, and pin with `lock init`",
+            shared.lockfile.display()
+        ))),
+        _ => Err(failed("the lockfile holds more than one server; say --server NAME")),
+    }
+}
+
+/// The tools that the files show, and what is known about them as a whole.
+struct Listed {
+    tools: Vec<Definition>,
+    /// The server that a recording names.
+    server: Option<String>,
+    /// Whether a tool that is missing here is gone.
+    whole: bool,
+}
+
+fn listed(input: &Input, around: &mut Surroundings<'_>) -> Result<Listed, Stop> {
+    let is_text = |file: &PathBuf| std::fs::read_to_string(file).ok();
+    let recording = |file: &PathBuf| is_recording(file, is_text(file).as_deref());
+    if !input.files.is_empty() && input.files.iter().all(recording) {
+        return recorded(input);
+    }
+    Ok(Listed { tools: complete(&input.files, around)?, server: None, whole: true })
+}
+
+fn recorded(input: &Input) -> Result<Listed, Stop> {
+    let mut servers =
+        definitions_from_telemetry(&input.files).map_err(|error| failed(error.to_string()))?;
+    if let Some(server) = &input.shared.server {
+        let tools = servers.remove(server).ok_or_else(|| {
+            failed(format!(
+                "no definitions of {server:?} in the recording; it may name it otherwise"
+            ))
+        })?;
+        return Ok(Listed { tools, server: Some(server.clone()), whole: false });
+    }
+    let names: Vec<String> = servers.keys().cloned().collect();
+    match (servers.pop_first(), names.len()) {
+        (Some((server, tools)), 1) => Ok(Listed { tools, server: Some(server), whole: false }),
+        (None, _) => Err(failed(
+            "no tool definitions in the recording; clients record them in \
+             mcp_evidence.list.definitions",
+        )),
+        _ => Err(failed(format!("the recording shows {names:?}; say --server NAME"))),
+    }
+}
+
+/// All pages of a listing, with nothing missing and nothing twice.
+fn complete(files: &[PathBuf], around: &mut Surroundings<'_>) -> Result<Vec<Definition>, Stop> {
+    let mut all = Listing::default();
+    let standard = [PathBuf::from("-")];
+    let files = if files.is_empty() { &standard[..] } else { files };
+    for file in files {
+        let text = text_of(file, around)?;
+        if is_recording(file, Some(&text)) {
+            return Err(failed(
+                "a recording of telemetry is read from files alone, not beside pages",
+            ));
+        }
+        let page =
+            read_listing(&text).map_err(|error| failed(format!("{}: {error}", file.display())))?;
+        all.tools.extend(page.tools);
+        all.next_cursor = page.next_cursor;
+        all.unreadable += page.unreadable;
+    }
+    if all.unreadable > 0 {
+        return Err(failed(format!("{} entries are not tool definitions", all.unreadable)));
+    }
+    if all.next_cursor.is_some() {
+        return Err(failed(
+            "the listing goes on (nextCursor); ask for the next page and add its file",
+        ));
+    }
+    let mut seen: BTreeMap<&str, &Definition> = BTreeMap::new();
+    for tool in &all.tools {
+        if seen.insert(full_name(tool), tool).is_some_and(|twin| twin.digest != tool.digest) {
+            let name = tool.name.as_str();
+            return Err(failed(format!("{name:?} is listed twice, with two definitions")));
+        }
+    }
+    let mut kept = BTreeSet::new();
+    Ok(all.tools.iter().filter(|tool| kept.insert(full_name(tool))).cloned().collect())
+}
+
+fn text_of(file: &Path, around: &mut Surroundings<'_>) -> Result<String, Stop> {
+    let mut text = String::new();
+    let read = if file == Path::new("-") {
+        around.input.read_to_string(&mut text).map(drop)
+    } else {
+        std::fs::read_to_string(file).map(|read| text = read)
+    };
+    read.map_err(|error| failed(format!("{}: cannot read: {error}", file.display())))?;
+    Ok(text)
+}
