@@ -264,9 +264,8 @@ fn unevaluated<'a>(
         let plain = b.value(keyword).is_none_or(|value| walk.is_plain(value));
         a.value(keyword) == b.value(keyword) && plain
     };
-    let alike = around.iter().chain(&shared).all(|keyword| same(keyword))
-        && a.conjuncts.is_empty()
-        && b.conjuncts.is_empty();
+    let alike =
+        around.iter().chain(&shared).all(same) && a.conjuncts.is_empty() && b.conjuncts.is_empty();
     let named = |view: &View<'a>| names_in(view.value("properties"));
     let alike = alike && named(a).is_subset(&named(b));
     let equal = own.is_some_and(|own| own.schema == other.schema && walk.is_plain(own.schema));

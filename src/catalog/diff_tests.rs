@@ -68,9 +68,11 @@ const B: &str = "breaking";
 const S: &str = "semantic";
 const C: &str = "compatible";
 
-/// (edits, grade, what is said; empty where only the grade counts)
+/// Edits, grade, what is said; empty where only the grade counts.
+type Row = (Vec<(&'static str, Value)>, &'static str, &'static str);
+
 #[allow(clippy::too_many_lines)] // It is a table.
-fn table() -> Vec<(Vec<(&'static str, Value)>, &'static str, &'static str)> {
+fn table() -> Vec<Row> {
     let p = "/inputSchema/properties";
     let at = |rest: &str| -> &'static str { Box::leak(format!("{p}/{rest}").into_boxed_str()) };
     let one = |rest: &str, value: Value| vec![(at(rest), value)];
