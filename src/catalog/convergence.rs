@@ -85,7 +85,7 @@ impl Timeline {
 
     /// Somebody would have told of a change since the listing, or it is young enough.
     fn bounded(&self, newest: &Traversal, at: Nanos) -> bool {
-        let told = |span: &Covered| span.from <= newest.stop && at <= span.to;
+        let told = |span: &Covered| span.from <= at && at <= span.to;
         self.covered.iter().any(told) || at <= newest.stop.saturating_add(self.max_age)
     }
 

@@ -5,17 +5,19 @@ use std::sync::Arc;
 
 use super::carrier::Carrier;
 use super::join::{How, Joined};
+use super::process::Roles;
 use super::side::Side;
 use super::trace::TraceRequest;
 use crate::model::fact::*;
 use crate::model::findings::{Code, Finding};
-use crate::model::ids::{Name, Nanos, SpanId, SpanRef, TraceId};
+use crate::model::ids::{Digest16, Name, Nanos, SpanId, SpanRef, TraceId};
 use crate::model::words::{Era, Transport};
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct Chain {
     pub asking: Option<Side>,
     pub answering: Option<Side>,
+    direction: Direction,
     pub carrier: Carrier,
     pub agent: Option<Name>,
     pub run_ended: Option<Nanos>,
@@ -40,10 +42,16 @@ pub fn era_of(version: &str) -> Option<Era> {
 
 impl Chain {
     /// Puts together the request that leads and those that joined it, in the order of `joined`.
-    pub fn assemble(leader: &TraceRequest, members: &[(Joined, &TraceRequest)]) -> Self {
+    /// The roles of the processes settle the direction of what both ends may send.
+    pub fn assemble(
+        leader: &TraceRequest,
+        members: &[(Joined, &TraceRequest)],
+        roles_of: impl Fn(&Digest16) -> Roles,
+    ) -> Self {
         let mut chain = Self {
             asking: leader.pair.asking.clone(),
             answering: leader.pair.answering.clone(),
+            direction: Direction::Either,
             carrier: leader.carrier.clone(),
             agent: leader.agent.clone(),
             run_ended: leader.run_ended,
@@ -55,6 +63,7 @@ impl Chain {
         for (joined, member) in members {
             chain.take(*joined, member);
         }
+        chain.direction = chain.settle_direction(roles_of);
         chain.note_session_change();
         let own = chain.own_findings();
         chain.findings.extend(own);
@@ -164,8 +173,24 @@ impl Chain {
     }
 
     pub fn direction(&self) -> Direction {
-        let known = self.sides().map(|side| side.half.direction);
-        known.into_iter().find(|d| *d != Direction::Either).unwrap_or(Direction::Either)
+        self.direction
+    }
+
+    fn settle_direction(&self, roles_of: impl Fn(&Digest16) -> Roles) -> Direction {
+        let mut known = self.sides().map(|side| side.half.direction);
+        if let Some(direction) = known.find(|d| *d != Direction::Either) {
+            return direction;
+        }
+        let only = |roles: Roles| roles.client != roles.server;
+        let asking = self.asking.as_ref().map(|side| roles_of(&side.process().key));
+        let answering = self.answering.as_ref().map(|side| roles_of(&side.process().key));
+        match (asking.filter(|r| only(*r)), answering.filter(|r| only(*r))) {
+            (Some(Roles { server: true, .. }), _) => Direction::ServerToClient,
+            (Some(_), _) => Direction::ClientToServer,
+            (None, Some(Roles { client: true, .. })) => Direction::ServerToClient,
+            (None, Some(_)) => Direction::ClientToServer,
+            (None, None) => Direction::Either,
+        }
     }
 
     pub fn transport(&self) -> Option<Transport> {
@@ -190,7 +215,7 @@ impl Chain {
         }
     }
 
-    pub fn auth_context(&self) -> Option<crate::model::ids::Digest16> {
+    pub fn auth_context(&self) -> Option<Digest16> {
         self.sides().filter_map(|side| side.half.call.auth_context).min()
     }
 

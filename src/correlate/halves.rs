@@ -26,12 +26,18 @@ pub fn same_tool(a: Option<&Name>, b: Option<&Name>) -> bool {
         .is_some_and(|prefix| prefix.is_empty() || !prefix.ends_with(char::is_alphanumeric))
 }
 
-/// Whether two halves can be one request by what they say of themselves.
-pub fn agree(a: &HalfFact, b: &HalfFact) -> bool {
+/// Whether two halves that parentage joins can be one request: parentage outranks sessions, and
+/// what one end calls the arguments.
+pub fn agree_in_trace(a: &HalfFact, b: &HalfFact) -> bool {
     let ids = match (&a.request_id, &b.request_id) {
         (Some(a), Some(b)) => a == b,
         _ => true,
     };
+    a.method == b.method && same_tool(a.tool.as_ref(), b.tool.as_ref()) && ids
+}
+
+/// Whether two halves can be one request by what they say of themselves.
+pub fn agree(a: &HalfFact, b: &HalfFact) -> bool {
     let sessions = match (&a.session, &b.session) {
         (Some((a, Provenance::Wire)), Some((b, Provenance::Wire))) => a == b,
         _ => true,
@@ -40,11 +46,7 @@ pub fn agree(a: &HalfFact, b: &HalfFact) -> bool {
         (Some(a), Some(b)) => a.digest == b.digest || !(a.complete && b.complete),
         _ => true,
     };
-    a.method == b.method
-        && same_tool(a.tool.as_ref(), b.tool.as_ref())
-        && ids
-        && sessions
-        && arguments
+    agree_in_trace(a, b) && sessions && arguments
 }
 
 /// `inner` runs inside `outer`, as far as their clocks can be believed.

@@ -101,8 +101,8 @@ impl Notes {
         self.all.iter().any(|f| note(f).is_some_and(|n| n.method.as_str() == method))
     }
 
-    pub fn first(&self) -> Option<&Arc<Fact>> {
-        self.all.first()
+    pub fn last(&self) -> Option<&Arc<Fact>> {
+        self.all.last()
     }
 
     /// Subscriptions acknowledged in a notification.

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::ancestry::Ancestry;
-use super::halves::agree;
+use super::halves::agree_in_trace;
 use super::side::Side;
 use crate::model::fact::End;
 use crate::model::ids::SpanId;
@@ -119,7 +119,7 @@ fn above(
                     && other.half.method != side.half.method;
                 return if nested { Above::Phantom } else { Above::Nobody };
             }
-            End::Asking | End::Unknown if agree(&other.half, &side.half) => {
+            End::Asking | End::Unknown if agree_in_trace(&other.half, &side.half) => {
                 return Above::Asker(candidate);
             }
             // A session-long or agent-side request with another method: climb on.

@@ -34,7 +34,8 @@ impl Tables {
         self.collect_members(key, &mut members, 0);
         let joined: Vec<(Joined, &_)> =
             members.iter().map(|(joined, request)| (*joined, request.as_ref())).collect();
-        let chain = Arc::new(Chain::assemble(&request, &joined));
+        let roles = |process: &Digest16| self.roles.get(process).copied().unwrap_or_default();
+        let chain = Arc::new(Chain::assemble(&request, &joined, roles));
         let scope = key_of(&chain, |process| self.partners(process));
         let same = self.chains.get(&key).is_some_and(|e| e.chain == chain && e.scope == scope);
         if same {

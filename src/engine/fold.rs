@@ -7,7 +7,7 @@ use super::lookback::Remembered;
 use super::tables::{Tables, insert};
 use crate::correlate::process::role_of;
 use crate::model::fact::*;
-use crate::model::ids::{Nanos, SECOND, TraceId, sane};
+use crate::model::ids::{Nanos, SECOND, SpanId, SpanRef, TraceId, sane};
 
 /// Bones overwritten younger than this after `settle` are counted.
 const YOUNG: Nanos = 30 * SECOND;
@@ -16,6 +16,7 @@ impl Tables {
     /// Takes what one export showed. `now` is monotonic arrival.
     pub fn see(&mut self, sighting: Sighting, now: Nanos) {
         let Sighting { bones, facts, .. } = sighting;
+        let facts: Vec<Arc<Fact>> = facts.into_iter().map(placed_apart).collect();
         for fact in &facts {
             self.learn(fact);
             if anchors(fact) && !self.traces.contains_key(&fact.trace()) {
@@ -89,6 +90,8 @@ impl Tables {
             if *roles != before {
                 let unsure = self.unsure.get(&process).into_iter().flatten();
                 self.marks.traces.extend(unsure.copied());
+                let chains = self.by_process.get(&process).into_iter().flatten();
+                self.marks.chains.extend(chains.copied());
             }
         }
         if fact.half().is_some_and(|half| half.end == End::Unknown) {
@@ -123,6 +126,17 @@ impl Tables {
         }
         self.marks.unplaced.retain(|id| id.at.trace != *trace);
     }
+}
+
+/// A record without a trace stands in one of its own, named after what it says. Its span id stays
+/// zero, so that nobody takes it for a span that was recorded.
+fn placed_apart(fact: Arc<Fact>) -> Arc<Fact> {
+    if fact.trace() != TraceId::default() {
+        return fact;
+    }
+    let mut apart = fact.as_ref().clone();
+    apart.id.at = SpanRef { trace: TraceId(fact.id.digest.0), span: SpanId::default() };
+    Arc::new(apart)
 }
 
 /// Whether a fact alone makes its trace one to look at.

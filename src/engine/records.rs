@@ -23,7 +23,9 @@ impl Tables {
         let scope = self.scopes.get(key)?;
         let (first, at) = scope.chains.first().copied()?;
         let view = &scope.view;
-        let last = scope.chains.last().map_or(first, |(start, _)| *start).max(scope.newest);
+        let noted = view.notes.last().map_or(0, |fact| fact.start);
+        let last = scope.chains.last().map_or(first, |(start, _)| *start);
+        let last = last.max(scope.newest).max(noted);
         let timeline = &view.timeline;
         let listing = timeline.newest_listing(last).or(timeline.listing(last));
         let discovered = timeline

@@ -60,8 +60,12 @@ pub fn verdict(case: &Case, ending: Ending, w: &mut impl Witness) -> Verdict {
         next_step: act.next_step,
         owner: act.owner,
         retry: act.retry,
-        trace_id: primary.trace,
-        client_span_id: x.asking.as_ref().map(|half| half.at.span),
+        trace_id: primary.recorded().then_some(primary.trace),
+        client_span_id: x
+            .asking
+            .as_ref()
+            .filter(|half| half.at.recorded())
+            .map(|half| half.at.span),
         server_span_id: x.answering.as_ref().map(|half| half.at.span),
         start_time: x.start(),
         end_time: x.primary().filter(|half| half.ended && half.end != 0).map(|half| half.end),

@@ -61,6 +61,14 @@ pub struct SpanRef {
     pub span: SpanId,
 }
 
+impl SpanRef {
+    /// Whether it names a span that was recorded; a record without span context stands under a
+    /// name of its own, with a zero span id.
+    pub fn recorded(self) -> bool {
+        self.span != SpanId::default()
+    }
+}
+
 /// The first 16 bytes of a SHA-256: what facts, chains, scopes and arguments are named by.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Digest16(pub [u8; 16]);

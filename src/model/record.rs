@@ -123,7 +123,8 @@ pub struct Verdict {
     pub next_step: NextStep,
     pub owner: Owner,
     pub retry: Retry,
-    pub trace_id: TraceId,
+    /// `null` while only a record without span context is known.
+    pub trace_id: Option<TraceId>,
     pub client_span_id: Option<SpanId>,
     pub server_span_id: Option<SpanId>,
     #[serde(serialize_with = "time")]
