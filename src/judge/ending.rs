@@ -4,8 +4,9 @@
 //! The order is the argument: what the caller itself received, then what HTTP refused, then how the
 //! caller gave up, then what the answering half says, and only then the absence of evidence.
 
+use super::capabilities::outside_capabilities;
 use crate::model::case::{Ending, Exchange, Half, ScopeSeen};
-use crate::model::fact::{Answer, Direction, End, Failure, Fault};
+use crate::model::fact::{Answer, End, Failure, Fault};
 use crate::model::ids::{Name, Nanos};
 use crate::model::words::{Era, Reason, ResultType, Transport};
 
@@ -388,58 +389,4 @@ fn served(e: &Ends) -> Option<Ending> {
 fn open(e: &Ends) -> Option<Ending> {
     let closed = e.x.primary().is_some_and(|half| half.ended);
     (!closed).then_some(Ending::Open)
-}
-
-/// The capability a method needs, and whose it is. `since` is the first version that has it.
-struct Needs {
-    prefix: &'static str,
-    capability: &'static str,
-    by_server: bool,
-    since: &'static str,
-    modern: bool,
-}
-
-const fn needs(
-    prefix: &'static str,
-    capability: &'static str,
-    by_server: bool,
-    since: &'static str,
-    modern: bool,
-) -> Needs {
-    Needs { prefix, capability, by_server, since, modern }
-}
-
-/// First match wins: the longer prefix stands first.
-const CAPABILITIES: [Needs; 10] = [
-    needs("tools/", "tools", true, "", true),
-    needs("prompts/", "prompts", true, "", true),
-    needs("resources/subscribe", "resources.subscribe", true, "", true),
-    needs("resources/", "resources", true, "", true),
-    needs("logging/", "logging", true, "", true),
-    needs("completion/", "completions", true, "2025-03-26", true),
-    // In modern, tasks are an extension whose capability has another name.
-    needs("tasks/", "tasks", true, "", false),
-    needs("sampling/", "sampling", false, "", false),
-    needs("roots/", "roots", false, "", false),
-    needs("elicitation/", "elicitation", false, "", false),
-];
-
-/// The capability this request uses though the negotiation, which is known, lacks it.
-pub(super) fn outside_capabilities(x: &Exchange, scope: &ScopeSeen) -> Option<&'static str> {
-    let row = CAPABILITIES.iter().find(|row| x.method.starts_with(row.prefix))?;
-    let version = x.version.as_deref().or(scope.version.as_deref()).unwrap_or("");
-    // Both directions have tasks: the answering side's capability counts.
-    let by_server = row.by_server && x.direction != Direction::ServerToClient;
-    if x.era == Era::Modern && !row.modern || version < row.since {
-        return None;
-    }
-    let known = match by_server {
-        true => scope.server_capabilities.as_ref()?,
-        false => scope.client_capabilities.as_ref()?,
-    };
-    let nested = format!("{}.", row.capability);
-    let has = known
-        .iter()
-        .any(|name| name.as_str() == row.capability || name.as_str().starts_with(nested.as_str()));
-    (!has).then_some(row.capability)
 }

@@ -1,8 +1,8 @@
 //! Findings that one case alone shows (judgment.md §7), as a table of rules. Those that joining
 //! found arrive on the exchange and are merged; those of an operation are [`super::operation`]'s.
 
+use super::capabilities::outside_capabilities;
 use super::clocks;
-use super::ending::outside_capabilities;
 use super::seen::{Seen, Standing};
 use super::witness::{Note, Witness};
 use crate::model::attributes::CALL_CONTRACT_DIGEST;

@@ -4,6 +4,7 @@
 //! content, and never panics, whatever it is given. Where the specification has a table there is a
 //! table here: [`ending::RULES`], [`states::STATES`], [`findings::RULES`].
 
+pub mod capabilities;
 pub mod clocks;
 pub mod ending;
 pub mod evidence;

@@ -98,7 +98,7 @@ pub trait Build: Sized {
     }
 
     /// Both halves say so.
-    fn is_error(self, is_error: bool) -> Self {
+    fn flagged(self, is_error: bool) -> Self {
         self.asks(|a| a.is_error = Some(is_error)).answers(|a| a.is_error = Some(is_error))
     }
 

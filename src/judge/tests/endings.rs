@@ -52,8 +52,8 @@ fn without_asking(case: Case) -> Case {
 #[test]
 fn answers() {
     endings(vec![
-        ("both say success", call().is_error(false), "result false by received"),
-        ("both say isError", call().is_error(true), "result true by answered"),
+        ("both say success", call().flagged(false), "result false by received"),
+        ("both say isError", call().flagged(true), "result true by answered"),
         ("UNSET client, UNSET server", call().served(), "result - by served"),
         ("UNSET client alone proves nothing", call(), "Unobserved by unobserved"),
         ("UNSET client, HTTP 200", call().http(200), "Unobserved by unobserved"),
@@ -292,7 +292,7 @@ fn http() {
         ),
         (
             "401, a new token, 200",
-            call().asks(|a| a.http_status = Some(401)).http(200).is_error(false),
+            call().asks(|a| a.http_status = Some(401)).http(200).flagged(false),
             "result false by received",
         ),
         (
@@ -314,7 +314,7 @@ fn http() {
         ),
         (
             "a stream that broke after the answer",
-            call().fault(Fault::Lost).is_error(false),
+            call().fault(Fault::Lost).flagged(false),
             "result false by received",
         ),
         ("a read timeout of the POST", call().fault(Fault::Timeout), "TimedOut by timed_out"),
@@ -368,7 +368,7 @@ fn giving_up() {
         ("silent halves and a cancel", call().served().cancel(1_390), "Cancelled by cancelled"),
         (
             "a cancel that crossed the answer",
-            call().is_error(false).cancel(1_390),
+            call().flagged(false).cancel(1_390),
             "result false by received",
         ),
         ("a cancel long after the end", call().served().cancel(9_000), "result - by served"),

@@ -33,7 +33,7 @@ fn version(case: Case, version: &str) -> Case {
 
 #[test]
 fn progress() {
-    let done = || call().is_error(false);
+    let done = || call().flagged(false);
     check(
         vec![
             ("in time", done().progress(1_100, 1.0).progress(1_200, 2.0), ""),
@@ -79,7 +79,7 @@ fn lost_and_late() {
         call().fails(Failure::Timeout).answers(|a| a.is_error = answer.then_some(false))
     };
     let post = |end: u64| {
-        call().is_error(false).with(|c| {
+        call().flagged(false).with(|c| {
             let http = HttpSeen { status: 200, fault: None, end: ms(end), by: End::Asking };
             c.exchange.http = Some(http);
         })
@@ -95,7 +95,7 @@ fn lost_and_late() {
                 "response_lost",
             ),
             ("no receipt", call().fails(Failure::Timeout), ""),
-            ("an answer that came", call().is_error(false).effect(Effect::Confirmed, 9_000), ""),
+            ("an answer that came", call().flagged(false).effect(Effect::Confirmed, 9_000), ""),
             ("the POST goes on", post(3_400), "stream_outlives_request"),
             ("and ends with the call", post(1_500), ""),
             ("refused locally", call().fails(Failure::RefusedLocally), "refused_locally"),
@@ -109,7 +109,7 @@ fn lost_and_late() {
 fn contracts() {
     let drifted =
         |case: Case| case.with(|c| c.catalog.contract.status = Some(ContractStatus::Drifted));
-    let done = || call().is_error(false);
+    let done = || call().flagged(false);
     check(
         vec![
             ("drifted", drifted(done()), "contract_drift"),
@@ -122,13 +122,13 @@ fn contracts() {
             ("output", done().with(|c| c.catalog.output_mismatch = true), "output_schema_mismatch"),
             (
                 "an isError result owes no output",
-                call().is_error(true).with(|c| c.catalog.output_mismatch = true),
+                call().flagged(true).with(|c| c.catalog.output_mismatch = true),
                 "",
             ),
             ("unknown tool, as it should be", listed(call().code(-32602), false), "unknown_tool"),
             (
                 "unknown tool as isError",
-                listed(call().is_error(true), false),
+                listed(call().flagged(true), false),
                 "unknown_tool error_channel_mismatch",
             ),
             (
@@ -183,10 +183,10 @@ fn two_views() {
             ),
             (
                 "text against flag",
-                call().is_error(false).asks(|a| a.error_text = true),
+                call().flagged(false).asks(|a| a.error_text = true),
                 "result_text_contradicts_flag",
             ),
-            ("text with its flag", call().is_error(true).asks(|a| a.error_text = true), ""),
+            ("text with its flag", call().flagged(true).asks(|a| a.error_text = true), ""),
         ],
         codes,
     );
@@ -269,7 +269,7 @@ fn joined_findings_are_merged_sorted_and_capped() {
 
 #[test]
 fn details_are_counts_and_pointers() {
-    let case = call().is_error(false).with(|c| {
+    let case = call().flagged(false).with(|c| {
         c.catalog.unknown_arguments = 2;
         let contract = &mut c.catalog.contract;
         contract.status = Some(ContractStatus::Drifted);

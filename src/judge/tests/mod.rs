@@ -6,4 +6,5 @@ mod endings;
 mod finds;
 mod operations;
 mod rows;
+mod time;
 mod total;

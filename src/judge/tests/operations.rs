@@ -54,7 +54,7 @@ fn keyed(case: Case) -> Case {
 }
 
 fn green(case: Case) -> Case {
-    case.is_error(false).effect(Effect::Confirmed, 3_000).outcome(
+    case.flagged(false).effect(Effect::Confirmed, 3_000).outcome(
         OutcomeStatus::Verified,
         OutcomeMethod::Query,
         3_100,
@@ -105,7 +105,7 @@ fn superseding() {
         ),
         (
             "input rounds",
-            vec![round(), round(), call().modern().is_error(false)],
+            vec![round(), round(), call().modern().flagged(false)],
             vec![
                 "unverified superseded superseded []",
                 "unverified superseded superseded []",
@@ -174,20 +174,20 @@ fn twice() {
     assert_eq!(twice(vec![gave_up(), gave_up(), gave_up()]), [1, 2]);
     assert_eq!(twice(vec![gave_up().read_only(), gave_up().read_only()]), none);
     assert_eq!(twice(vec![idempotent(gave_up()), idempotent(gave_up())]), none);
-    assert_eq!(twice(vec![call().fails(Failure::Timeout), call().is_error(false)]), none);
-    assert_eq!(twice(vec![call().is_error(true), call().is_error(false)]), none);
-    assert_eq!(twice(vec![call().code(-32602), call().is_error(false)]), none);
-    assert_eq!(twice(vec![round(), round(), call().is_error(false)]), none);
+    assert_eq!(twice(vec![call().fails(Failure::Timeout), call().flagged(false)]), none);
+    assert_eq!(twice(vec![call().flagged(true), call().flagged(false)]), none);
+    assert_eq!(twice(vec![call().code(-32602), call().flagged(false)]), none);
+    assert_eq!(twice(vec![round(), round(), call().flagged(false)]), none);
     let receipt = call().fails(Failure::Timeout).effect(Effect::Confirmed, 3_000);
-    assert_eq!(twice(vec![receipt, call().is_error(false)]), [1]);
+    assert_eq!(twice(vec![receipt, call().flagged(false)]), [1]);
     let absent = gave_up().effect(Effect::Absent, 3_000);
-    assert_eq!(twice(vec![absent, call().is_error(false)]), none);
+    assert_eq!(twice(vec![absent, call().flagged(false)]), none);
 }
 
 #[test]
 fn counts() {
     let mut all = finished(vec![keyed(call().fails(Failure::Timeout)), green(keyed(call()))]);
-    all.extend(finished(vec![call().is_error(true)]));
+    all.extend(finished(vec![call().flagged(true)]));
     all.push(judged(&call().method("tools/list").served()));
     let sum = summary(&all, 1);
     assert_eq!((sum.attempts, sum.protocol_success, sum.verified_success), (2, 2, 1));
@@ -203,14 +203,14 @@ fn counts() {
 #[test]
 fn eight_calls() {
     use crate::model::fact::Fault;
-    let done = || call().is_error(false);
+    let done = || call().flagged(false);
     let cases = [
         call().fault(Fault::NotConnected),
         call().http(503),
         call().code(-32601),
         call().http(401),
         call().http(403).fails(Failure::InsufficientScope),
-        call().is_error(true),
+        call().flagged(true),
         done().outcome(OutcomeStatus::Missing, OutcomeMethod::Query, 3_000),
         done().outcome(OutcomeStatus::Verified, OutcomeMethod::Query, 3_000),
     ];
@@ -224,7 +224,7 @@ fn eight_calls() {
 #[test]
 fn protocol_success_is_a_result_that_came() {
     let came = |case: Case| summary(&[judged(&case)], 0).protocol_success;
-    assert_eq!(came(call().is_error(true)), 1);
+    assert_eq!(came(call().flagged(true)), 1);
     assert_eq!(came(round()), 1);
     assert_eq!(came(call().task(TaskStatus::Working, None, None)), 1);
     assert_eq!(came(call().code(-32042)), 0);

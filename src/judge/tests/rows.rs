@@ -1,10 +1,10 @@
-//! The state table, row by row, with both ladders; the clocks; the choice among facts.
+//! The state table, row by row, with both ladders.
 
 use super::build::*;
 use crate::judge::states::STATES;
 use crate::model::case::Case;
 use crate::model::fact::{Failure, Fault};
-use crate::model::ids::{Name, SECOND, SpanId};
+use crate::model::ids::{Name, SpanId};
 use crate::model::words::*;
 
 fn stale(case: Case) -> Case {
@@ -70,18 +70,18 @@ fn states() {
             ),
             (
                 "stale and green",
-                verified(stale(call().is_error(false))),
+                verified(stale(call().flagged(false))),
                 "stale_catalog stale - complete",
             ),
             (
                 "stale and red",
-                stale(call().is_error(true)),
+                stale(call().flagged(true)),
                 "stale_catalog stale execution complete",
             ),
             (
                 "unpinned",
                 call()
-                    .is_error(false)
+                    .flagged(false)
                     .with(|c| c.catalog.contract.red = Some(Reason::ContractUnpinned)),
                 "stale_catalog contract_unpinned - complete",
             ),
@@ -126,7 +126,7 @@ fn states() {
                 call().read_only().fails(Failure::Unnamed),
                 "protocol_error client_exception protocol lost",
             ),
-            ("isError", call().is_error(true), "tool_failed tool_error execution complete"),
+            ("isError", call().flagged(true), "tool_failed tool_error execution complete"),
             (
                 "a reader's timeout",
                 call().read_only().fails(Failure::Timeout),
@@ -154,7 +154,7 @@ fn states() {
             ),
             (
                 "output refused by its schema",
-                call().is_error(false).with(|c| c.catalog.output_mismatch = true),
+                call().flagged(false).with(|c| c.catalog.output_mismatch = true),
                 "tool_failed output_schema_mismatch execution complete",
             ),
             (
@@ -188,17 +188,17 @@ fn states() {
             ("unnamed", call().fails(Failure::Unnamed), "effect_unknown client_exception - lost"),
             (
                 "answered, and the effect is unknown",
-                call().is_error(false).effect(Effect::Unknown, 9_000),
+                call().flagged(false).effect(Effect::Unknown, 9_000),
                 "effect_unknown effect_unknown - complete",
             ),
             (
                 "outcome missing",
-                call().is_error(false).outcome(OutcomeStatus::Missing, OutcomeMethod::Query, 9_000),
+                call().flagged(false).outcome(OutcomeStatus::Missing, OutcomeMethod::Query, 9_000),
                 "false_success outcome_missing outcome complete",
             ),
             (
                 "effect absent",
-                call().is_error(false).effect(Effect::Absent, 9_000),
+                call().flagged(false).effect(Effect::Absent, 9_000),
                 "false_success effect_absent outcome complete",
             ),
             (
@@ -210,20 +210,20 @@ fn states() {
                 ),
                 "false_success outcome_failed outcome lost",
             ),
-            ("nobody checked", call().is_error(false), "unverified unobserved_outcome - complete"),
+            ("nobody checked", call().flagged(false), "unverified unobserved_outcome - complete"),
             ("nothing seen", call(), "unverified unobserved_request - partial"),
             (
                 "outcome known, catalog not",
-                verified(call().is_error(false)).with(|c| c.catalog.convergence = None),
+                verified(call().flagged(false)).with(|c| c.catalog.convergence = None),
                 "unverified unobserved_catalog - complete",
             ),
             (
                 "session unknown",
-                verified(call().is_error(false))
+                verified(call().flagged(false))
                     .with(|c| (c.scope.negotiated, c.exchange.version) = (false, None)),
                 "unverified unobserved_session - complete",
             ),
-            ("all layers agree", verified(call().is_error(false)), "healthy - - complete"),
+            ("all layers agree", verified(call().flagged(false)), "healthy - - complete"),
             (
                 "504, but the record is there and right",
                 verified(call().http(504)),
@@ -244,18 +244,18 @@ fn states() {
 fn ladders() {
     check(
         vec![
-            ("all agree", verified(call().is_error(false)), "ppppp ppppp"),
-            ("nobody checked", call().is_error(false), "ppp.. pppp."),
+            ("all agree", verified(call().flagged(false)), "ppppp ppppp"),
+            ("nobody checked", call().flagged(false), "ppp.. pppp."),
             ("isError unseen", call().served(), "pp... ppp.."),
             ("401", call().http(401), "ppF.. p.F.."),
             ("401 on initialize", call().method("initialize").http(401), "pnF.. p.F.."),
             ("DNS", call().fault(Fault::NotConnected), "ppF.. F...."),
             ("-32602", call().code(-32602), "ppF.. pF..."),
-            ("isError", call().is_error(true), "ppF.. pppF."),
+            ("isError", call().flagged(true), "ppF.. pppF."),
             ("a method's error", call().method("prompts/get").code(-32602), "pnF.. pF..."),
             ("a method's answer", call().method("prompts/get").served(), "pnpnn pppnn"),
             ("version refused", call().modern().code(-32022), "F.... pF..."),
-            ("stale hides what is behind", stale(verified(call().is_error(false))), "pF... ppppp"),
+            ("stale hides what is behind", stale(verified(call().flagged(false))), "pF... ppppp"),
             ("timeout", call().fails(Failure::Timeout), "pp... ....."),
             ("timeout of a reader", call().read_only().fails(Failure::Timeout), "ppF.. ...F."),
             ("a server that ran on", call().fails(Failure::Timeout).served(), "pp... ppp.."),
@@ -265,15 +265,15 @@ fn ladders() {
                 call().http(504).effect(Effect::Confirmed, 9_000),
                 "pppp. p.pp.",
             ),
-            ("a reader's success", call().read_only().is_error(false), "pppn. pppp."),
-            ("effect absent", call().is_error(false).effect(Effect::Absent, 9_000), "pppF. ppppF"),
+            ("a reader's success", call().read_only().flagged(false), "pppn. pppp."),
+            ("effect absent", call().flagged(false).effect(Effect::Absent, 9_000), "pppF. ppppF"),
             (
                 "outcome missing",
-                call().is_error(false).outcome(OutcomeStatus::Missing, OutcomeMethod::Query, 9_000),
+                call().flagged(false).outcome(OutcomeStatus::Missing, OutcomeMethod::Query, 9_000),
                 "ppp.F ppppF",
             ),
             ("open", call().open(), "ppw.. wwww."),
-            ("modern, answered", call().modern().is_error(false), "ppp.. pppp."),
+            ("modern, answered", call().modern().flagged(false), "ppp.. pppp."),
             ("modern, silent", call().modern(), "np... ....."),
             ("-32042 is no result", call().code(-32042), "ppw.. pwpw."),
         ],
@@ -319,7 +319,7 @@ fn who_does_what_next() {
             ),
             (
                 "stale",
-                stale(call().is_error(false)),
+                stale(call().flagged(false)),
                 "integration_owner rediscover_once after_rediscovery strong blocked",
             ),
             (
@@ -355,7 +355,7 @@ fn who_does_what_next() {
             ),
             (
                 "isError",
-                call().is_error(true),
+                call().flagged(true),
                 "tool_owner inspect_tool_or_input if_reversible strong blocked",
             ),
             (
@@ -375,33 +375,33 @@ fn who_does_what_next() {
             ),
             (
                 "missing",
-                call().is_error(false).outcome(OutcomeStatus::Missing, OutcomeMethod::Query, 9_000),
+                call().flagged(false).outcome(OutcomeStatus::Missing, OutcomeMethod::Query, 9_000),
                 "outcome_owner open_outcome_incident blocked strong wrong_outcome",
             ),
             (
                 "a model thinks it failed",
-                call().is_error(false).outcome(
+                call().flagged(false).outcome(
                     OutcomeStatus::Failed,
                     OutcomeMethod::LlmJudge,
                     9_000,
                 ),
                 "outcome_owner open_outcome_incident blocked weak wrong_outcome",
             ),
-            ("unchecked", call().is_error(false), "outcome_owner verify_outcome never strong none"),
+            ("unchecked", call().flagged(false), "outcome_owner verify_outcome never strong none"),
             ("silent", call(), "integration_owner record_result never strong none"),
             (
                 "a model thinks it worked",
-                call().is_error(false).outcome(
+                call().flagged(false).outcome(
                     OutcomeStatus::Verified,
                     OutcomeMethod::LlmJudge,
                     9_000,
                 ),
                 "outcome_owner verify_outcome never weak none",
             ),
-            ("healthy", verified(call().is_error(false)), "none continue never strong none"),
+            ("healthy", verified(call().flagged(false)), "none continue never strong none"),
             (
                 "healthy on a session nobody saw negotiated",
-                verified(call().is_error(false)).with(|c| c.scope.negotiated = false),
+                verified(call().flagged(false)).with(|c| c.scope.negotiated = false),
                 "none continue never weak none",
             ),
         ],
@@ -417,7 +417,7 @@ fn required_layers_are_configured() {
     let short = |case: Case| case.with(|c| c.requires = vec![Layer::Session, Layer::Request]);
     check(
         vec![
-            ("session and request", short(call().is_error(false)), "healthy - - complete"),
+            ("session and request", short(call().flagged(false)), "healthy - - complete"),
             ("but the request is unseen", short(call()), "unverified unobserved_request - partial"),
         ],
         line,
@@ -425,172 +425,8 @@ fn required_layers_are_configured() {
 }
 
 #[test]
-fn the_two_clocks() {
-    let open = |deadline: u64, inactivity: u64| {
-        call().open().with(|c| {
-            c.exchange.deadline = deadline * SECOND;
-            c.exchange.inactivity = inactivity * SECOND;
-        })
-    };
-    let alive = |case: Case| (1..=6).fold(case, |c, n| c.progress(1_000 + n * 20_000, n as f64));
-    check(
-        vec![
-            ("inside", open(300, 30).now(20_000), "working in_progress - open"),
-            ("silent", open(300, 30).now(31_000), "effect_unknown inactive - expired"),
-            ("kept alive", alive(open(300, 30)).now(121_000), "working in_progress - open"),
-            (
-                "the deadline never moves",
-                alive(open(100, 30)).now(121_000),
-                "effect_unknown deadline_exceeded - expired",
-            ),
-            (
-                "progress after the window closed revives nothing",
-                open(300, 30).progress(45_000, 1.0).now(50_000),
-                "effect_unknown inactive - expired",
-            ),
-            (
-                "a value that does not rise is no life",
-                open(300, 30).progress(21_000, 1.0).progress(41_000, 1.0).now(60_000),
-                "effect_unknown inactive - expired",
-            ),
-            (
-                "a reader",
-                open(300, 30).read_only().now(40_000),
-                "tool_failed inactive execution expired",
-            ),
-            (
-                "a listing",
-                open(300, 30).method("tools/list").now(40_000),
-                "unreachable inactive transport expired",
-            ),
-            (
-                "a subscription has neither",
-                open(300, 30).method("subscriptions/listen").now(9_000_000),
-                "working in_progress - open",
-            ),
-            (
-                "an unbelievable start runs no clock",
-                open(300, 30)
-                    .with(|c| {
-                        if let Some(half) = &mut c.exchange.asking {
-                            half.start = 0
-                        }
-                    })
-                    .now(9_000_000),
-                "working in_progress - open",
-            ),
-            (
-                "a person may take long",
-                call()
-                    .modern()
-                    .asks(|a| a.result_type = Some(ResultType::InputRequired))
-                    .now(9_000_000),
-                "working awaiting_input - awaiting_input",
-            ),
-            (
-                "unless the call stated its own deadline",
-                call()
-                    .modern()
-                    .asks(|a| a.result_type = Some(ResultType::InputRequired))
-                    .with(|c| {
-                        if let Some(half) = &mut c.exchange.asking {
-                            half.call.deadline = Some(10 * SECOND)
-                        }
-                    })
-                    .now(12_000),
-                "cancelled input_required_never_resumed - expired",
-            ),
-            (
-                "a task may take long",
-                call().task(TaskStatus::Working, None, None).now(9_000_000),
-                "working task_running - open",
-            ),
-        ],
-        line,
-    );
-}
-
-/// The timer of the engine: one nanosecond before it nothing has changed, at it everything has.
-#[test]
-fn due_is_the_moment_at_which_the_verdict_changes() {
-    let cases = [
-        call().open(),
-        call().open().progress(21_000, 1.0),
-        call().task(TaskStatus::Working, None, None),
-        call().asks(|a| a.result_type = Some(ResultType::InputRequired)).with(|c| {
-            if let Some(half) = &mut c.exchange.asking {
-                half.call.deadline = Some(10 * SECOND)
-            }
-        }),
-    ];
-    for case in cases {
-        let ending = crate::judge::ending(&case.exchange, &case.scope);
-        let due = crate::judge::clocks::due(&case.exchange, ending, &case.operation).unwrap();
-        let at = |now| judged(&case.clone().with(|c| c.now = now));
-        assert!(at(case.now).same_as(&at(due - 1)), "before {due}");
-        assert!(!at(due - 1).same_as(&at(due)), "at {due}");
-        assert!(at(due).same_as(&at(due + 3600 * SECOND)), "after {due}");
-    }
-    let done = call().is_error(false);
-    let ending = crate::judge::ending(&done.exchange, &done.scope);
-    assert_eq!(crate::judge::clocks::due(&done.exchange, ending, &done.operation), None);
-}
-
-#[test]
-fn conflicting_facts() {
-    use OutcomeMethod::{LlmJudge, Query};
-    use OutcomeStatus::{Failed, Missing, Verified};
-    let done = || call().is_error(false);
-    check(
-        vec![
-            (
-                "a check beats a later opinion",
-                done().outcome(Verified, Query, 3_000).outcome(Failed, LlmJudge, 9_000),
-                "- verified query",
-            ),
-            (
-                "the newest check",
-                done().outcome(Missing, Query, 3_000).outcome(Verified, Query, 9_000),
-                "- verified query",
-            ),
-            (
-                "the worst of one moment",
-                done().outcome(Verified, Query, 3_000).outcome(Failed, Query, 3_000),
-                "- failed query",
-            ),
-            (
-                "the newest effect",
-                done().effect(Effect::Absent, 3_000).effect(Effect::Confirmed, 9_000),
-                "confirmed - -",
-            ),
-            (
-                "absent first in one moment",
-                done().effect(Effect::Confirmed, 3_000).effect(Effect::Absent, 3_000),
-                "absent - -",
-            ),
-        ],
-        |v| format!("{} {} {}", word(v.effect), word(v.outcome.status), word(v.outcome.method)),
-    );
-    check(
-        vec![
-            (
-                "a newer check proves the effect",
-                done().effect(Effect::Absent, 3_000).outcome(Verified, Query, 9_000),
-                "healthy - - complete",
-            ),
-            (
-                "an older one does not",
-                done().effect(Effect::Absent, 9_000).outcome(Verified, Query, 3_000),
-                "false_success effect_absent outcome complete",
-            ),
-        ],
-        line,
-    );
-}
-
-#[test]
 fn the_chain_is_named_by_the_asking_half_seen_or_not() {
-    let both = judged(&call().is_error(false));
+    let both = judged(&call().flagged(false));
     let alone = judged(&call().served().with(|c| {
         c.exchange.asking = None;
         if let Some(half) = &mut c.exchange.answering {
@@ -611,7 +447,7 @@ fn the_operators_row() {
             half.call.required_scope = Name::some("tickets:write")
         }
     });
-    let row = judged(&stale(case.is_error(true))).operator;
+    let row = judged(&stale(case.flagged(true))).operator;
     assert_eq!(row.required_scope, Name::some("tickets:write"));
     assert_eq!(row.agent_run, Name::some("run-1"));
     let failure = row.failure.unwrap();
@@ -624,7 +460,7 @@ fn the_operators_row() {
 /// Incidents go by the failure ladder where the state speaks of the catalog.
 #[test]
 fn a_stale_catalog_keeps_the_failed_layers_own_reason() {
-    let verdict = judged(&stale(call().is_error(true)));
+    let verdict = judged(&stale(call().flagged(true)));
     assert_eq!(verdict.reason, Some(Reason::Stale));
     let failure = verdict.operator.failure.unwrap();
     assert_eq!((failure.layer, failure.reason), (FailureLayer::Execution, Some(Reason::ToolError)));
