@@ -169,8 +169,9 @@ fn parts<'a>(document: &Document<'a>, place: &Place<'a>) -> Option<Vec<(Place<'a
 }
 
 /// Every property name that a schema declares for the value it describes.
-fn names_of<'a>(document: &Document<'a>, place: &Place<'a>) -> Names<'a> {
+fn names_of<'a>(walk: &Walk<'_, 'a>, document: &Document<'a>, place: &Place<'a>) -> Names<'a> {
     let parts = parts(document, place).unwrap_or_default();
+    walk.spend(parts.len().saturating_sub(1));
     parts.iter().flat_map(|(_, view)| view.members("properties")).collect()
 }
 
@@ -180,7 +181,7 @@ pub(super) fn names_gone<'a>(
     sub: &Place<'a>,
     sup: &Place<'a>,
 ) -> Vec<Note<'a>> {
-    let (had, wanted) = (names_of(walk.sub, sub), names_of(walk.sup, sup));
+    let (had, wanted) = (names_of(walk, walk.sub, sub), names_of(walk, walk.sup, sup));
     let (old, new) = match walk.flow {
         Flow::Input => (had, wanted),
         Flow::Output => (wanted, had),

@@ -274,13 +274,18 @@ impl<'w, 'a> Walk<'w, 'a> {
     /// Whether two of the schemas in a list may both accept one value.
     pub fn may_overlap(&self, document: &Document<'a>, list: &[Place<'a>]) -> bool {
         let views: Vec<View<'a>> = list.iter().map(|place| View::of(document, place)).collect();
-        let cost = u32::try_from(list.len().saturating_mul(list.len()) / 8).unwrap_or(u32::MAX);
-        self.steps.set(self.steps.get().saturating_sub(cost));
+        self.spend(list.len().saturating_mul(list.len()) / 8);
         if self.steps.get() == 0 {
             return true;
         }
         let apart = |(at, a): (usize, &View<'a>)| views[at + 1..].iter().all(|b| disjoint(a, b, 1));
         !views.iter().enumerate().all(apart)
+    }
+
+    /// Takes work that is not a comparison of its own off the bound.
+    pub fn spend(&self, steps: usize) {
+        let steps = u32::try_from(steps).unwrap_or(u32::MAX);
+        self.steps.set(self.steps.get().saturating_sub(steps));
     }
 
     /// A note about what `sub` and `sup` have, told as what was and what is.

@@ -473,3 +473,32 @@ fn circles_of_references_end_and_what_is_too_much_is_breaking() {
     let (string, number) = (many(json!({"type": "string"})), many(json!({"type": "number"})));
     assert_eq!(grade(&string, &number), Some(Grade::Breaking));
 }
+
+/// Two schemas made to be expensive; run with `--ignored --nocapture` to see what the bound costs.
+#[test]
+#[ignore = "a measurement"]
+fn what_the_worst_comparison_costs() {
+    let branch = |at: usize, extra: &str| {
+        let mut properties = serde_json::Map::new();
+        for name in 0..40 {
+            let any = json!({"anyOf": [{"type": "string", "minLength": at}, {"type": "null"},
+                {"type": "object", "properties": {extra: {"const": at}}}, {"$ref": "#/$defs/D"}]});
+            properties.insert(format!("p{name}"), any);
+        }
+        json!({"type": "object", "properties": properties})
+    };
+    let tool = |extra: &str| {
+        let branches: Vec<Value> = (0..60).map(|at| branch(at, extra)).collect();
+        json!({"name": "t", "inputSchema": {"anyOf": branches, "$defs": {"D": {"const": 1}}}})
+    };
+    let (old, new) = (tool("a"), tool("b"));
+    let start = std::time::Instant::now();
+    let located = diff_values(&old, &new).unwrap();
+    println!(
+        "{:?}, {} changes, {} bytes",
+        start.elapsed(),
+        located.changes.len() + located.omitted,
+        old.to_string().len()
+    );
+    assert_eq!(located.grade, Grade::Breaking);
+}

@@ -262,6 +262,8 @@ fn random_tools_have_the_digests_that_two_other_implementations_give() {
     let mut dice = Dice(8785);
     let tools: Vec<String> = (0..RANDOM_TOOLS as u64).map(|seed| tool(&mut dice, seed)).collect();
     compare(&tools);
+    let with_digest = tools.iter().filter(|tool| ours(tool) != "-").count();
+    assert!(with_digest >= 10_000, "{with_digest}");
 }
 
 /// Written once by the Python script, for machines without Python and Node.
