@@ -3,6 +3,7 @@
 pub mod app;
 pub mod catalog;
 pub mod cli;
+pub mod clock;
 pub mod config;
 pub mod correlate;
 pub mod emit;

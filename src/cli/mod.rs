@@ -9,6 +9,7 @@ mod lock_telemetry;
 #[cfg(test)]
 mod lock_tests;
 pub mod lockfile_io;
+mod run;
 pub mod table;
 pub mod terminal;
 mod validate;
@@ -72,6 +73,8 @@ pub struct Cli {
 
 #[derive(Subcommand, Debug)]
 enum Command {
+    /// Runs the processor: OTLP in, verdicts and OTLP out
+    Run(ConfigArgs),
     /// Checks a configuration: all mistakes at once
     Validate(validate::ValidateArgs),
     /// Contracts: pins tools and says what changed since
@@ -132,6 +135,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
 
 fn dispatch(command: Command) -> Exit {
     let result = match command {
+        Command::Run(args) => run::run(&args),
         Command::Validate(args) => validate::run(&args),
         Command::Lock(args) => lock::run(&args),
         Command::Completions(args) => completions::run(&args),

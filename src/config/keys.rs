@@ -95,7 +95,7 @@ macro_rules! client {
             row(
                 concat!($at, ".compression"),
                 Form::OneOf(words!(Compression)),
-                "gzip",
+                "none",
                 "coding of request bodies",
             ),
             row(concat!($at, ".headers"), Form::TextMap, "", "sent with every request"),

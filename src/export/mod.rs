@@ -1,3 +1,24 @@
 //! OTLP out: held spans, the outbox, batches by bytes, exporters and their retries.
+//!
+//! Promises: what was handed in is delivered, or dropped with a reason that is also a metric label;
+//! each exporter and signal has its own lane, so that none blocks another; only what OTLP calls
+//! retryable is tried again; bytes leave as they came wherever codings agree.
 
+mod batch;
+mod client;
+mod counters;
+mod hold;
+mod lane;
+mod ledger;
+mod outbox;
+mod outcome;
+mod parcel;
 pub mod settings;
+
+pub use client::ExporterError;
+pub use counters::Counters;
+pub use hold::{Hold, Leaving, Origin};
+pub use lane::Lane;
+pub use ledger::Ledger;
+pub use outbox::Outbox;
+pub use parcel::{Due, Parcel};

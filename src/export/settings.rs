@@ -82,15 +82,13 @@ pub enum Auth {
     Bearer {
         token_file: PathBuf,
     },
-    Basic {
-        username: String,
-        password: Secret,
-    },
 }
 
 /// `retry_on_failure`.
 #[derive(Clone, Copy, Debug)]
 pub struct Retry {
+    /// `false`: what fails once is dropped.
+    pub enabled: bool,
     pub initial_interval: Duration,
     pub max_interval: Duration,
     /// Zero: for ever.
@@ -133,6 +131,7 @@ impl Default for Otlp {
 impl Default for Retry {
     fn default() -> Self {
         Retry {
+            enabled: true,
             initial_interval: Duration::from_secs(1),
             max_interval: Duration::from_secs(30),
             max_elapsed_time: Duration::ZERO,

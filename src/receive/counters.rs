@@ -31,21 +31,11 @@ impl Transport {
     }
 }
 
-/// What the Collector calls the items of a signal.
-pub fn items(signal: Signal) -> &'static str {
-    match signal {
-        Signal::Traces => "spans",
-        Signal::Logs => "log_records",
-        Signal::Metrics => "metric_points",
-        Signal::Profiles => "profile_samples",
-    }
-}
-
 impl Counters {
     pub fn new(meter: &Meter) -> Self {
         let each = |stem: &str, says: &'static str| {
             Signal::ALL.map(|signal| {
-                let name = format!("otelcol_receiver_{stem}_{}", items(signal));
+                let name = format!("otelcol_receiver_{stem}_{}", signal.items());
                 meter.u64_counter(name).with_description(says).build()
             })
         };

@@ -136,9 +136,11 @@ fn refused(refusal: &Refusal) -> Response<Answer> {
     headers.insert("grpc-status", HeaderValue::from(u16::from(refusal.row().code)));
     let text = percent_encoded(&refusal.text());
     headers.insert("grpc-message", HeaderValue::from_str(&text).expect("it is ASCII"));
-    let details = STANDARD_NO_PAD.encode(refusal.protobuf());
-    let details = HeaderValue::from_str(&details).expect("base64 is ASCII");
-    headers.insert("grpc-status-details-bin", details);
+    if refusal.row().again.is_some() {
+        let details = STANDARD_NO_PAD.encode(refusal.protobuf());
+        let details = HeaderValue::from_str(&details).expect("base64 is ASCII");
+        headers.insert("grpc-status-details-bin", details);
+    }
     *response.headers_mut() = headers;
     response
 }

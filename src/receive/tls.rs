@@ -6,11 +6,16 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::client::danger::HandshakeSignatureValid;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+use tokio_rustls::rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use tokio_rustls::rustls::server::{ServerConfig, WebPkiClientVerifier};
-use tokio_rustls::rustls::{ConfigBuilder, RootCertStore, WantsVerifier};
+use tokio_rustls::rustls::{
+    ConfigBuilder, DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme,
+    WantsVerifier,
+};
 
 use super::settings::Tls;
 
@@ -100,14 +105,63 @@ fn with_client_auth(
     builder: ConfigBuilder<ServerConfig, WantsVerifier>,
     path: &Path,
 ) -> Result<Verified, TlsError> {
+    let pinned = certificates(path)?;
     let mut roots = RootCertStore::empty();
-    for certificate in certificates(path)? {
-        roots.add(certificate).map_err(|error| fault(path, error))?;
+    for certificate in &pinned {
+        roots.add(certificate.clone()).map_err(|error| fault(path, error))?;
     }
     let provider = Arc::new(ring::default_provider());
-    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
-    let verifier = verifier.map_err(|error| fault(path, error))?;
-    Ok(builder.with_client_cert_verifier(verifier))
+    let usual = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
+    let usual = usual.map_err(|error| fault(path, error))?;
+    Ok(builder.with_client_cert_verifier(Arc::new(Pinned { usual, pinned })))
+}
+
+/// The usual rules; and a client may show the very certificate that `client_ca_file` holds, as
+/// self-signed ones do, which the usual rules refuse because it is an authority's.
+#[derive(Debug)]
+struct Pinned {
+    usual: Arc<dyn ClientCertVerifier>,
+    pinned: Vec<CertificateDer<'static>>,
+}
+
+impl ClientCertVerifier for Pinned {
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        self.usual.root_hint_subjects()
+    }
+
+    fn verify_client_cert(
+        &self,
+        cert: &CertificateDer<'_>,
+        others: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        match self.pinned.iter().any(|pinned| pinned == cert) {
+            true => Ok(ClientCertVerified::assertion()),
+            false => self.usual.verify_client_cert(cert, others, now),
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.usual.verify_tls12_signature(message, cert, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.usual.verify_tls13_signature(message, cert, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.usual.supported_verify_schemes()
+    }
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {

@@ -1,5 +1,15 @@
 //! Our own telemetry: metrics, health, logs. Nothing that a client sent stands in any of them.
+//!
+//! Promises: every metric has a row in [`registry`]; label sets are bounded, with one overflow
+//! series beyond the bound; logs are structured and rate-limited; health tells progress.
 
+pub mod health;
+mod logs;
+mod meters;
+pub mod registry;
+pub mod serve;
 pub mod settings;
 
+pub use logs::Logs;
+pub use meters::Meters;
 pub use settings::Settings;

@@ -35,6 +35,16 @@ impl Signal {
     /// Every signal, in the order of the documentation.
     pub const ALL: [Signal; 4] = [Signal::Traces, Signal::Logs, Signal::Metrics, Signal::Profiles];
 
+    /// What the Collector's metrics call the items of the signal.
+    pub fn items(self) -> &'static str {
+        match self {
+            Signal::Traces => "spans",
+            Signal::Logs => "log_records",
+            Signal::Metrics => "metric_points",
+            Signal::Profiles => "profile_samples",
+        }
+    }
+
     /// Lower-case name, as used in metric labels and configuration.
     pub fn name(self) -> &'static str {
         match self {

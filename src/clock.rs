@@ -1,0 +1,33 @@
+//! The only place that asks what time it is.
+//!
+//! Promises: monotonic time starts near zero with the process and never runs backwards; the core
+//! gets both times as an argument and never asks.
+
+use std::sync::LazyLock;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use crate::model::ids::Arrival;
+
+static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+/// Both clocks, in nanoseconds.
+pub fn now() -> Arrival {
+    let monotonic = u64::try_from(START.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    Arrival { monotonic, wall: wall() }
+}
+
+/// Unix time in nanoseconds; zero before 1970.
+fn wall() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Milliseconds since the process started.
+pub fn monotonic_millis() -> u64 {
+    u64::try_from(START.elapsed().as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The wall clock, for dates in protocols.
+pub fn system() -> SystemTime {
+    SystemTime::now()
+}

@@ -1,0 +1,254 @@
+//! One exporter's queue for one signal: nothing in another lane can block it.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use backon::{BackoffBuilder, ExponentialBuilder};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::Instant;
+
+use super::batch::{Batch, Unsendable, Waiting, form};
+use super::client::Client;
+use super::counters::LaneCounters;
+use super::ledger::Ledger;
+use super::outcome::{Outcome, Reason};
+use super::parcel::{Parcel, Receipt};
+use super::settings::Retry;
+use crate::clock::monotonic_millis;
+use crate::wire::Signal;
+
+/// Requests of one lane on the wire at one time.
+const SLOTS: usize = 8;
+/// Batches of one lane that were taken off the queue: on the wire, or waiting to be tried again.
+/// More than slots, so that refused batches do not keep the next ones from a try.
+const TAKEN: usize = 64;
+
+/// Queue, slots and client of one exporter and signal.
+pub struct Lane {
+    pub index: usize,
+    pub exporter: String,
+    pub signal: Signal,
+    client: Arc<Client>,
+    retry: Retry,
+    queue: Mutex<VecDeque<Waiting>>,
+    wake: Notify,
+    slots: Arc<Semaphore>,
+    taken: Arc<Semaphore>,
+    ledger: Arc<Ledger>,
+    counters: LaneCounters,
+    unsupported: AtomicBool,
+    progress: Progress,
+    /// Set at the end: waits between tries are cut short.
+    hurry: watch::Receiver<bool>,
+}
+
+/// Whether a lane moves: it has no work, or some of it ended a moment ago.
+#[derive(Default)]
+struct Progress {
+    /// Batches that were taken off the queue and are not finished.
+    taken: AtomicUsize,
+    /// Milliseconds since the process started, when work last began or ended.
+    last: AtomicU64,
+}
+
+impl Progress {
+    fn moved(&self) {
+        self.last.store(monotonic_millis(), Ordering::Relaxed);
+    }
+}
+
+/// What a lane is made of.
+pub struct Parts {
+    pub index: usize,
+    pub exporter: String,
+    pub signal: Signal,
+    pub client: Arc<Client>,
+    pub retry: Retry,
+    pub ledger: Arc<Ledger>,
+    pub counters: LaneCounters,
+    pub hurry: watch::Receiver<bool>,
+}
+
+impl Lane {
+    pub fn new(parts: Parts) -> Self {
+        Lane {
+            index: parts.index,
+            exporter: parts.exporter,
+            signal: parts.signal,
+            client: parts.client,
+            retry: parts.retry,
+            queue: Mutex::default(),
+            wake: Notify::new(),
+            slots: Arc::new(Semaphore::new(SLOTS)),
+            taken: Arc::new(Semaphore::new(TAKEN)),
+            ledger: parts.ledger,
+            counters: parts.counters,
+            unsupported: AtomicBool::new(false),
+            progress: Progress::default(),
+            hurry: parts.hurry,
+        }
+    }
+
+    fn queue(&self) -> MutexGuard<'_, VecDeque<Waiting>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a parcel behind what waits.
+    pub fn push(&self, parcel: &Parcel) {
+        let receipt = Receipt::new(self.ledger.clone(), self.index, parcel.dues.clone(), 1);
+        if self.still().is_none() {
+            self.progress.moved();
+        }
+        self.queue().push_back(Waiting::new(parcel, receipt));
+        self.wake.notify_one();
+    }
+
+    /// Parcels that wait for a batch.
+    pub fn waiting(&self) -> usize {
+        self.queue().len()
+    }
+
+    /// How long nothing has moved although there is work; `None` without work.
+    pub fn still(&self) -> Option<Duration> {
+        let work = self.progress.taken.load(Ordering::Relaxed) + self.waiting();
+        let last = self.progress.last.load(Ordering::Relaxed);
+        let still = Duration::from_millis(monotonic_millis().saturating_sub(last));
+        (work > 0).then_some(still)
+    }
+
+    /// Sends what comes, for ever.
+    pub async fn run(self: Arc<Self>) {
+        loop {
+            let Ok(taken) = self.taken.clone().acquire_owned().await else { return };
+            let Ok(slot) = self.slots.clone().acquire_owned().await else { return };
+            let batch = self.next().await;
+            self.progress.taken.fetch_add(1, Ordering::Relaxed);
+            let lane = self.clone();
+            tokio::spawn(async move {
+                lane.deliver(batch, slot).await;
+                drop(taken);
+            });
+        }
+    }
+
+    async fn next(&self) -> Batch {
+        loop {
+            let (signal, coding) = (self.signal, self.client.coding());
+            let max = self.client.max_batch_size();
+            let batch = form(&mut self.queue(), signal, coding, max, |why, items| {
+                self.unsendable(why, items);
+            });
+            match batch {
+                Some(batch) => return batch,
+                None => self.wake.notified().await,
+            }
+        }
+    }
+
+    fn unsendable(&self, why: Unsendable, items: usize) {
+        let reason = match why {
+            Unsendable::TooLarge => "too_large",
+            Unsendable::Unreadable => "unreadable",
+        };
+        self.dropped(reason, items);
+    }
+
+    fn dropped(&self, reason: Reason, items: usize) {
+        self.counters.failed(reason, items);
+        let (exporter, signal) = (&self.exporter, self.signal.name());
+        tracing::warn!(exporter, signal, reason, items, "dropped");
+    }
+
+    async fn deliver(&self, batch: Batch, slot: OwnedSemaphorePermit) {
+        let began = Instant::now();
+        let mut backoff = ExponentialBuilder::default()
+            .with_min_delay(self.retry.initial_interval)
+            .with_max_delay(self.retry.max_interval)
+            .with_jitter()
+            .without_max_times()
+            .build();
+        let mut slot = Some(slot);
+        loop {
+            let outcome = self.client.send(self.signal, &batch).await;
+            drop(slot.take());
+            let Outcome::Again { reason, after } = outcome else {
+                self.end(&outcome, &batch);
+                return self.finish(batch);
+            };
+            self.counters.retried(reason);
+            let delay = backoff.next().unwrap_or(self.retry.max_interval);
+            let wait = after.map_or(delay, |after| after.max(delay));
+            if self.gives_up(began.elapsed() + wait) {
+                self.dropped("retries_exhausted", batch.items());
+                return self.finish(batch);
+            }
+            self.pause(wait).await;
+            let Ok(next) = self.slots.clone().acquire_owned().await else { return };
+            slot = Some(next);
+        }
+    }
+
+    fn finish(&self, batch: Batch) {
+        self.progress.taken.fetch_sub(1, Ordering::Relaxed);
+        self.progress.moved();
+        batch.finish();
+    }
+
+    fn gives_up(&self, elapsed: Duration) -> bool {
+        let most = self.retry.max_elapsed_time;
+        !self.retry.enabled || (!most.is_zero() && elapsed > most)
+    }
+
+    /// Waits, at the end of the process only briefly.
+    async fn pause(&self, wait: Duration) {
+        let mut hurry = self.hurry.clone();
+        let until = Instant::now() + wait;
+        let hurried = async {
+            // The sender lives as long as the lanes.
+            let _ = hurry.wait_for(|hurry| *hurry).await;
+            tokio::time::sleep(Duration::from_millis(250)).await;
+        };
+        tokio::select! {
+            () = tokio::time::sleep_until(until) => {}
+            () = hurried => {}
+        }
+    }
+
+    /// Counts a final outcome.
+    fn end(&self, outcome: &Outcome, batch: &Batch) {
+        let items = batch.items();
+        match *outcome {
+            Outcome::Accepted { rejected, warned } => {
+                let rejected = usize::try_from(rejected).unwrap_or(items).min(items);
+                self.counters.sent(items - rejected);
+                if rejected > 0 {
+                    self.dropped("partial_success", rejected);
+                } else if warned {
+                    let (exporter, signal) = (&self.exporter, self.signal.name());
+                    tracing::warn!(exporter, signal, "the backend took a batch with a warning");
+                }
+            }
+            Outcome::Refused(reason) => self.dropped(reason, items),
+            Outcome::Unsupported(reason) => self.unsupported(reason, items),
+            Outcome::Again { .. } => {}
+        }
+    }
+
+    /// Said once, with what to write; counted always.
+    fn unsupported(&self, reason: Reason, items: usize) {
+        self.counters.failed(reason, items);
+        if self.unsupported.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let (exporter, signal) = (&self.exporter, self.signal.name());
+        tracing::warn!(
+            exporter,
+            signal,
+            reason,
+            "the backend takes no {signal}: they are dropped and counted; leave {exporter} out of \
+             them with `service: {{ {signal}: [] }}`, or name exporters that take them there"
+        );
+    }
+}

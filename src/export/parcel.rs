@@ -1,0 +1,68 @@
+//! What waits to be sent: bytes of one export, and which log positions it settles.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+
+use super::ledger::Ledger;
+use crate::log::Part;
+use crate::model::ids::Position;
+use crate::wire::Signal;
+use crate::wire::inflate::Coding;
+
+/// An export request on its way out. Clones share the bytes.
+#[derive(Clone, Debug)]
+pub struct Parcel {
+    pub signal: Signal,
+    /// In `coding`.
+    pub bytes: Bytes,
+    pub coding: Coding,
+    /// Length without the coding.
+    pub plain_length: usize,
+    /// Spans, log records, data points or samples.
+    pub items: usize,
+    pub dues: Arc<[Due]>,
+}
+
+/// A share of a log record that a parcel delivers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Due {
+    pub position: Position,
+    pub part: Part,
+    /// Held spans of the record in the parcel; 1 for the rest.
+    pub weight: u32,
+}
+
+/// One lane's duty to settle a parcel, once all its pieces are finished. Pieces share it by
+/// cloning; a piece that is only dropped (at the end of the process) finishes nothing.
+#[derive(Clone)]
+pub struct Receipt {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    ledger: Arc<Ledger>,
+    lane: usize,
+    dues: Arc<[Due]>,
+    pieces: AtomicUsize,
+}
+
+impl Receipt {
+    /// For a parcel in this many pieces, in a lane.
+    pub fn new(ledger: Arc<Ledger>, lane: usize, dues: Arc<[Due]>, pieces: usize) -> Self {
+        Receipt { inner: Arc::new(Inner { ledger, lane, dues, pieces: AtomicUsize::new(pieces) }) }
+    }
+
+    /// More pieces than were known at first.
+    pub fn add_pieces(&self, more: usize) {
+        self.inner.pieces.fetch_add(more, Ordering::Relaxed);
+    }
+
+    /// One piece was delivered, or dropped with a reason.
+    pub fn finish(self) {
+        if self.inner.pieces.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.inner.ledger.settle(self.inner.lane, &self.inner.dues);
+        }
+    }
+}
