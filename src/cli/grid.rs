@@ -90,10 +90,13 @@ impl Layout {
     }
 
     pub fn write_row(&self, out: &mut dyn Write, cells: &[Cell]) -> io::Result<()> {
-        for (place, (at, width)) in self.shown.iter().enumerate() {
+        // Nothing is written behind the last cell that says something.
+        let filled = self.shown.iter().rposition(|(at, _)| !cells[*at].text.is_empty());
+        let shown = &self.shown[..filled.map_or(0, |at| at + 1)];
+        for (place, (at, width)) in shown.iter().enumerate() {
             let cell = &cells[*at];
             let text = if self.cut { cut(&cell.text, *width) } else { cell.text.clone() };
-            let last = place + 1 == self.shown.len();
+            let last = place + 1 == shown.len();
             let fill = if last { 0 } else { width.saturating_sub(text.width()) + GAP };
             write!(out, "{}{text}{:#}{:fill$}", cell.style, cell.style, "")?;
         }

@@ -10,6 +10,7 @@ mod lock_telemetry;
 mod lock_tests;
 pub mod lockfile_io;
 mod run;
+mod replay;
 pub mod table;
 pub mod terminal;
 mod validate;
@@ -75,6 +76,8 @@ pub struct Cli {
 enum Command {
     /// Runs the processor: OTLP in, verdicts and OTLP out
     Run(ConfigArgs),
+    /// Judges recorded OTLP in event time and prints the verdicts
+    Replay(replay::ReplayArgs),
     /// Checks a configuration: all mistakes at once
     Validate(validate::ValidateArgs),
     /// Contracts: pins tools and says what changed since
@@ -136,6 +139,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
 fn dispatch(command: Command) -> Exit {
     let result = match command {
         Command::Run(args) => run::run(&args),
+        Command::Replay(args) => replay::run(&args),
         Command::Validate(args) => validate::run(&args),
         Command::Lock(args) => lock::run(&args),
         Command::Completions(args) => completions::run(&args),

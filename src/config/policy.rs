@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::forms;
 use super::section::Section;
-use super::settings::{Emit, Enrich, Limits, Redact, Redaction, Which};
+use super::settings::{Emit, Enrich, Limits, Plan, Redact, Which};
 use crate::model::policy::*;
 use crate::model::words::{Effect, Grade, Layer, OutcomeMethod, OutcomeStatus};
 
@@ -163,7 +163,7 @@ pub fn emit(at: &Section<'_>) -> Emit {
         events: at.word("verdict_events", Which::parse),
         spans: at.word("verdict_spans", Which::parse),
         enrich: at.word("enrich", Enrich::parse),
-        redaction: Redaction {
+        redaction: Plan {
             content: redaction.word("content", Redact::parse),
             definitions: redaction.word("definitions", Redact::parse),
         },

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
+pub use crate::emit::redaction::Plan;
+pub use crate::emit::{Enrich, Redact, Which};
 use crate::model::ids::Nanos;
 use crate::model::policy::Policy;
 use crate::model::words::vocabulary;
@@ -73,26 +75,7 @@ pub struct Emit {
     pub events: Which,
     pub spans: Which,
     pub enrich: Enrich,
-    pub redaction: Redaction,
-}
-
-vocabulary!(
-    /// Which verdicts leave as events or spans.
-    Which { All = "all", Problems = "problems", None = "none" }
-);
-vocabulary!(
-    /// How much is added to request spans (judgment.md §8.1).
-    Enrich { Compact = "compact", Full = "full" }
-);
-vocabulary!(
-    /// What becomes of content on forwarded telemetry.
-    Redact { Keep = "keep", Digest = "digest", Drop = "drop" }
-);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Redaction {
-    pub content: Redact,
-    pub definitions: Redact,
+    pub redaction: Plan,
 }
 
 /// Bytes where nothing else is said.

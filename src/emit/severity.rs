@@ -1,7 +1,6 @@
-//! How loud a state is, and what damage it means: two tables by state (judgment.md §8.2).
+//! How loud a state is (judgment.md §8.2).
 
-use crate::model::record::Verdict;
-use crate::model::words::{Impact, Rung, State};
+use crate::model::words::State;
 
 /// OTLP severities that we use.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -49,25 +48,4 @@ pub fn severity(state: State) -> Severity {
 /// Whether somebody must act: every state with an owner except `unverified`.
 pub fn is_problem(state: State) -> bool {
     severity(state) == Severity::Error
-}
-
-/// What the chain may have done to the world, or kept from happening. A failed outcome is a wrong
-/// one whatever else is wrong; a call that ran on a stale catalog may have had its effect.
-pub fn impact(verdict: &Verdict) -> Impact {
-    if verdict.failure_layers.outcome == Rung::Failed {
-        return Impact::WrongOutcome;
-    }
-    match verdict.state {
-        State::FalseSuccess => Impact::WrongOutcome,
-        State::EffectUnknown => Impact::PossibleEffect,
-        State::StaleCatalog if verdict.layers.request != Rung::Passed => Impact::Blocked,
-        State::StaleCatalog if verdict.layers.effect == Rung::NotApplicable => Impact::None,
-        State::StaleCatalog => Impact::PossibleEffect,
-        State::NeedsAuth
-        | State::IncompatibleSession
-        | State::Unreachable
-        | State::ProtocolError
-        | State::ToolFailed => Impact::Blocked,
-        State::Working | State::Cancelled | State::Unverified | State::Healthy => Impact::None,
-    }
 }

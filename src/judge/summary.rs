@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::model::record::{Summary, Verdict};
-use crate::model::words::{Lifecycle, OutcomeStatus, Rung};
+use crate::model::words::Lifecycle;
 
 /// Counts final verdicts; `incidents` is the number of incident records beside them.
 pub fn summary<'a>(verdicts: impl IntoIterator<Item = &'a Verdict>, incidents: u64) -> Summary {
@@ -11,8 +11,8 @@ pub fn summary<'a>(verdicts: impl IntoIterator<Item = &'a Verdict>, incidents: u
     let calls = verdicts.into_iter().filter(|verdict| verdict.method.as_str() == "tools/call");
     for verdict in calls.filter(|verdict| verdict.lifecycle != Lifecycle::Superseded) {
         sum.attempts += 1;
-        sum.protocol_success += u64::from(protocol_success(verdict));
-        sum.verified_success += u64::from(verified_success(verdict));
+        sum.protocol_success += u64::from(verdict.protocol_success());
+        sum.verified_success += u64::from(verdict.verified_success());
         count(&mut sum.states, verdict.state);
         if let Some(layer) = verdict.first_failed_layer {
             count(&mut sum.first_failed_layers, layer);
@@ -26,18 +26,4 @@ pub fn summary<'a>(verdicts: impl IntoIterator<Item = &'a Verdict>, incidents: u
 
 fn count<K: Ord>(counts: &mut BTreeMap<K, u64>, key: K) {
     *counts.entry(key).or_default() += 1;
-}
-
-/// An answer that carries a JSON-RPC result came to its caller: `isError` results, questions to a
-/// person and tasks included. A result that was discarded or lost on its way is none.
-pub fn protocol_success(verdict: &Verdict) -> bool {
-    let came = matches!(
-        verdict.lifecycle,
-        Lifecycle::Complete | Lifecycle::Open | Lifecycle::AwaitingInput
-    );
-    came && verdict.failure_layers.protocol == Rung::Passed
-}
-
-pub fn verified_success(verdict: &Verdict) -> bool {
-    verdict.outcome.status == Some(OutcomeStatus::Verified)
 }

@@ -167,6 +167,20 @@ pub struct FailureRow {
 }
 
 impl Verdict {
+    /// An answer that carries a JSON-RPC result came to its caller: `isError` results, questions to
+    /// a person and tasks included. A result that was discarded or lost on its way is none.
+    pub fn protocol_success(&self) -> bool {
+        let came = matches!(
+            self.lifecycle,
+            Lifecycle::Complete | Lifecycle::Open | Lifecycle::AwaitingInput
+        );
+        came && self.failure_layers.protocol == Rung::Passed
+    }
+
+    pub fn verified_success(&self) -> bool {
+        self.outcome.status == Some(OutcomeStatus::Verified)
+    }
+
     /// Whether two revisions say the same: everything but `revision` and `supersedes`.
     pub fn same_as(&self, other: &Self) -> bool {
         let mut twin = self.clone();
