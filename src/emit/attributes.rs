@@ -115,7 +115,7 @@ pub const VERDICT: &[Row] = rows! {
     "outcome.status", Event, |v| word(v.outcome.status?.as_str()), "what a check of the outcome said";
     "outcome.method", Event, |v| word(v.outcome.method?.as_str()), "how the outcome was checked";
     "findings.detail", Event, details, "code:detail of the findings that point at something";
-    "trace_id", Event, |v| shown(v.trace_id), "trace of the request";
+    "trace_id", Event, |v| v.trace_id.and_then(shown), "trace of the request";
     "client_span_id", Event, |v| v.client_span_id.and_then(shown), "asking half";
     "server_span_id", Event, |v| v.server_span_id.and_then(shown), "answering half";
     "start_time", Event, |v| shown(v.start_time), "Unix nanoseconds";
