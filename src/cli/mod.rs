@@ -9,8 +9,8 @@ mod lock_telemetry;
 #[cfg(test)]
 mod lock_tests;
 pub mod lockfile_io;
-mod run;
 mod replay;
+mod run;
 pub mod table;
 pub mod terminal;
 mod validate;
