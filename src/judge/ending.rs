@@ -334,6 +334,9 @@ fn answered(e: &Ends) -> Option<Ending> {
         if let Some(code) = answer.code {
             return Some(by_code(e, code));
         }
+        if answer.failure == Some(Failure::Protocol) {
+            return Some(Ending::Error { code: None });
+        }
     }
     let seen = e.asking_answered() || e.answering_answered();
     let red = e.asking_failure() == Some(Failure::Unnamed);

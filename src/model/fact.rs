@@ -224,6 +224,8 @@ pub enum Failure {
     MissingCapability,
     /// Arguments refused before anything was sent.
     RefusedLocally,
+    /// A JSON-RPC error came back and its code was not recorded.
+    Protocol,
     /// The handler raised: the tool's own exception, seen on the answering half.
     HandlerRaised,
     /// The span failed and nothing says how.

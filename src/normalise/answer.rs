@@ -151,5 +151,9 @@ fn asking_failure(draft: &Draft, channels: &Channels<'_>) -> Option<Failure> {
         (refuses && answer.code.is_none() && !answer.result_seen).then_some(Failure::RefusedLocally)
     };
     let silent = answer.code.is_none() && answer.http_status.is_none();
-    named.or_else(refused).or(silent.then_some(Failure::Unnamed))
+    let protocol = || {
+        (silent && channels.types().any(|name| errors::is_protocol_error(name)))
+            .then_some(Failure::Protocol)
+    };
+    named.or_else(refused).or_else(protocol).or(silent.then_some(Failure::Unnamed))
 }

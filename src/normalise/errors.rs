@@ -119,9 +119,23 @@ pub fn named(text: &str) -> Option<Failure> {
     WORDS.iter().find(|(word, _)| head.contains(word)).map(|(_, failure)| *failure)
 }
 
+/// Types by which SDKs raise the JSON-RPC error that a peer answered with.
+const PROTOCOL_ERRORS: &[&str] = &["mcperror", "mcpexception", "jsonrpcerror", "rpc_error"];
+
+/// Whether an error type stands for a JSON-RPC error.
+pub fn is_protocol_error(error_type: &str) -> bool {
+    let last = last_word(error_type);
+    PROTOCOL_ERRORS.iter().any(|word| last.eq_ignore_ascii_case(word))
+}
+
+/// A type's own name, without what it lies in.
+fn last_word(error_type: &str) -> &str {
+    error_type.rsplit(['.', ':', '/']).next().unwrap_or(error_type)
+}
+
 /// Whether an error type says that arguments were refused by a local check.
 pub fn is_refusal(error_type: &str) -> bool {
-    let last = error_type.rsplit(['.', ':', '/']).next().unwrap_or(error_type);
+    let last = last_word(error_type);
     REFUSALS.iter().any(|word| last.eq_ignore_ascii_case(word))
 }
 

@@ -35,5 +35,9 @@ pub fn read(item: &Item<'_>) -> Option<Vec<Draft>> {
     if item.failed() && item.message == "cancelled" {
         answer.failure = Some(Failure::Cancelled);
     }
+    // The tracer's word for a JSON-RPC error, whatever its code; a tool's own error has a result.
+    if item.failed() && item.message == "internal_error" && !shows_result {
+        answer.failure = Some(Failure::Protocol);
+    }
     Some(vec![draft])
 }

@@ -41,6 +41,10 @@ fn message(item: &Item<'_>) -> Option<Draft> {
         (None, None) => return None,
     };
     let mut draft = Draft::of(item, method);
+    // Methods other than calls are traced where they are sent; a tool's span stands on either side.
+    if tool.is_none() {
+        draft.half.end = End::Asking;
+    }
     if let Some(tool) = tool {
         let recorded = item.attributes.text(&["traceloop.entity.name"]);
         draft.half.tool = Name::some(recorded.as_deref().unwrap_or(tool));
@@ -58,6 +62,12 @@ fn message(item: &Item<'_>) -> Option<Draft> {
     }
     if let Some(output) = item.attributes.json(&["traceloop.entity.output"]) {
         draft.take_answer(&output);
+        // TypeScript leaves cursors out of the listing: only one that is written says something.
+        if let Some(list) = &mut draft.half.list
+            && output.get("nextCursor").is_none()
+        {
+            list.next_cursor = None;
+        }
         // The flag is written only where it is true.
         let flag = &mut draft.half.answer.is_error;
         if tool.is_some() && flag.is_none() && !item.failed() {
