@@ -70,7 +70,8 @@ impl Field<'_> {
     }
 }
 
-/// Iterates over the fields of one message.
+/// Iterates over the fields of one message. Everything on the way of an ordinary field is inlined
+/// into the loop around it: this is where a scan spends its time.
 #[derive(Clone, Debug)]
 pub struct Fields<'a> {
     bytes: &'a [u8],
@@ -95,11 +96,12 @@ impl<'a> Fields<'a> {
         Fields { bytes: &bytes[..end], at: range.start.min(end), base: 0 }
     }
 
+    #[cold]
     fn malformed(&self, at: usize, reason: &'static str) -> Malformed {
         Malformed { offset: self.base + at, reason }
     }
 
-    #[inline]
+    #[inline(always)]
     fn varint(&self, at: &mut usize) -> Result<u64, Malformed> {
         if let Some(&byte) = self.bytes.get(*at)
             && byte < 0x80
@@ -116,7 +118,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn tag(&self, at: &mut usize) -> Result<(u32, u8), Malformed> {
         let start = *at;
         let tag = self.varint(at)?;
@@ -127,7 +129,7 @@ impl<'a> Fields<'a> {
         Ok((number, (tag & 7) as u8))
     }
 
-    #[inline]
+    #[inline(always)]
     fn take(&self, at: &mut usize, length: usize) -> Result<&'a [u8], Malformed> {
         let end = at.checked_add(length).filter(|end| *end <= self.bytes.len());
         let Some(end) = end else {
@@ -138,7 +140,7 @@ impl<'a> Fields<'a> {
         Ok(taken)
     }
 
-    #[inline]
+    #[inline(always)]
     fn value(&self, at: &mut usize, number: u32, wire: u8) -> Result<WireValue<'a>, Malformed> {
         match wire {
             0 => self.varint(at).map(WireValue::Varint),
@@ -189,7 +191,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn read(&self, at: &mut usize) -> Result<Field<'a>, Malformed> {
         let start = *at;
         let (number, wire) = self.tag(at)?;

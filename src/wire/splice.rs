@@ -171,16 +171,15 @@ fn edit_attribute(
     body: &[u8],
     edit: &Edit<'_>,
 ) {
-    let attr = Attr::parse(body);
     // A key that is not UTF-8 is none that anybody could have named.
-    let Some(key) = attr.key.as_str() else { return };
+    let Some(key) = Attr::key_of(body).as_str() else { return };
     let replaced = edit.replace_prefix.is_some_and(|prefix| key.starts_with(prefix))
         || edit.add.iter().any(|added| added.key == key);
     if replaced {
         return copy.replace(range, |_| ());
     }
     let Some(redact) = edit.redact else { return };
-    match redact(Place::Attribute(key), &attr.value) {
+    match redact(Place::Attribute(key), &Attr::parse(body).value) {
         Redaction::Keep => {}
         Redaction::Drop => copy.replace(range, |_| ()),
         Redaction::Replace(text) => {

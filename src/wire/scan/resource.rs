@@ -69,7 +69,8 @@ impl<'a> ResourceView<'a> {
         bodies(self.bytes, self.offset, ITEMS).map(|(bytes, offset)| ScopeView { bytes, offset })
     }
 
-    /// Every byte of the message but its scopes: what a regrouped export repeats.
+    /// Every byte of the message but its scopes: what a regrouped export repeats. It walks the
+    /// whole message, so take it once a resource.
     pub fn origin(&self) -> Cow<'a, [u8]> {
         without(self.bytes, ITEMS)
     }
@@ -127,7 +128,8 @@ impl<'a> ScopeView<'a> {
         bodies(self.bytes, self.offset, ITEMS)
     }
 
-    /// Every byte of the message but its items: what a regrouped export repeats.
+    /// Every byte of the message but its items: what a regrouped export repeats. It walks the
+    /// whole message, so take it once a scope, not once an item.
     pub fn origin(&self) -> Cow<'a, [u8]> {
         without(self.bytes, ITEMS)
     }

@@ -158,6 +158,17 @@ pub struct Attr<'a> {
 }
 
 impl<'a> Attr<'a> {
+    /// The key alone of the body of a `KeyValue`: enough to decide whether to look further.
+    pub fn key_of(bytes: &'a [u8]) -> Text<'a> {
+        let mut key = Text::default();
+        for field in Fields::new(bytes).flatten() {
+            if let (1, WireValue::Bytes(text)) = (field.number, field.value) {
+                key = Text(text);
+            }
+        }
+        key
+    }
+
     /// Reads the body of a `KeyValue`.
     pub fn parse(bytes: &'a [u8]) -> Self {
         let mut attr = Attr { key: Text::default(), value: ValueRef::Empty };

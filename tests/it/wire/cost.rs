@@ -8,7 +8,7 @@ use std::time::Instant;
 use mcp_verdict::wire::Signal;
 use mcp_verdict::wire::encode::NewAttr;
 use mcp_verdict::wire::json::{Limits, from_protobuf, to_protobuf};
-use mcp_verdict::wire::regroup::{Part, items, regroup, remove_items};
+use mcp_verdict::wire::regroup::{Part, regroup, remove_items};
 use mcp_verdict::wire::scan::{check, resource_spans};
 use mcp_verdict::wire::splice::{Edit, enrich};
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
@@ -75,13 +75,18 @@ fn walk(export: &[u8]) -> usize {
 
 fn enriched(export: &[u8], add: &[NewAttr<'_>]) -> Vec<u8> {
     let edit = Edit { add, replace_prefix: Some("mcp_verdict."), redact: None };
-    let spans: Vec<_> = items(export).map(|span| (span, enrich(span.bytes, &edit))).collect();
-    let origins: Vec<_> =
-        spans.iter().map(|(s, _)| (s.resource.origin(), s.scope.origin())).collect();
-    let parts: Vec<_> = spans
+    let mut scopes = Vec::new();
+    for resource in resource_spans(export) {
+        for scope in resource.scopes() {
+            let spans: Vec<_> = scope.items().map(|(span, _)| enrich(span, &edit)).collect();
+            scopes.push((resource.origin(), scope.origin(), spans));
+        }
+    }
+    let parts: Vec<_> = scopes
         .iter()
-        .zip(&origins)
-        .map(|((_, item), (resource, scope))| Part { resource, scope, item })
+        .flat_map(|(resource, scope, spans)| {
+            spans.iter().map(move |item| Part { resource, scope, item })
+        })
         .collect();
     regroup(&parts)
 }
