@@ -1,5 +1,7 @@
 //! Invariants over every recorded capture and published case, and a way to look at one.
 
+mod dialects;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
