@@ -64,12 +64,14 @@ impl From<Exit> for ExitCode {
     version,
     about = "Judges Model Context Protocol telemetry where an OpenTelemetry Collector sits",
     propagate_version = true,
-    subcommand_required = true,
-    arg_required_else_help = true
+    args_conflicts_with_subcommands = true
 )]
 pub struct Cli {
+    /// Without a command: `run`.
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
+    #[command(flatten)]
+    run: ConfigArgs,
 }
 
 #[derive(Subcommand, Debug)]
@@ -126,7 +128,7 @@ pub fn main() -> ExitCode {
 /// Runs the program with these arguments, the program's name first.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
     match Cli::try_parse_from(args) {
-        Ok(cli) => dispatch(cli.command),
+        Ok(cli) => dispatch(cli.command.unwrap_or(Command::Run(cli.run))),
         Err(error) => {
             // What was asked for goes to stdout and is no error; usage goes to stderr. A closed
             // pipe leaves nobody to tell.

@@ -12,7 +12,7 @@ pub mod severity;
 pub mod span;
 
 #[cfg(test)]
-pub mod tests;
+mod tests;
 
 use crate::model::record::Verdict;
 use crate::model::words::vocabulary;
