@@ -8,6 +8,7 @@ use super::join::{How, Joined};
 use super::process::Roles;
 use super::side::Side;
 use super::trace::TraceRequest;
+use crate::model::case::Half;
 use crate::model::fact::*;
 use crate::model::findings::{Code, Finding};
 use crate::model::ids::{Digest16, Name, Nanos, SpanId, SpanRef, TraceId};
@@ -18,6 +19,7 @@ pub struct Chain {
     pub asking: Option<Side>,
     pub answering: Option<Side>,
     direction: Direction,
+    named_by_parent: bool,
     pub carrier: Carrier,
     pub agent: Option<Name>,
     pub run_ended: Option<Nanos>,
@@ -52,6 +54,7 @@ impl Chain {
             asking: leader.pair.asking.clone(),
             answering: leader.pair.answering.clone(),
             direction: Direction::Either,
+            named_by_parent: leader.named_by_parent,
             carrier: leader.carrier.clone(),
             agent: leader.agent.clone(),
             run_ended: leader.run_ended,
@@ -119,6 +122,12 @@ impl Chain {
 
     pub fn sides(&self) -> impl Iterator<Item = &Side> {
         self.asking.iter().chain(self.answering.iter())
+    }
+
+    /// The answering half, without the span above it where that one names another request.
+    pub fn answering_half(&self) -> Option<Half> {
+        let half = self.answering.as_ref().map(Side::to_half)?;
+        Some(Half { parent: half.parent.filter(|_| self.named_by_parent), ..half })
     }
 
     pub fn primary(&self) -> &Side {

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::ancestry::Ancestry;
 use super::halves::agree_in_trace;
 use super::side::Side;
-use crate::model::fact::End;
+use crate::model::fact::{End, HalfFact};
 use crate::model::ids::SpanId;
 
 /// A request within one trace: at least one side.
@@ -20,8 +20,9 @@ pub struct Pair {
 /// What the sides of one trace yield.
 pub struct Paired {
     pub pairs: Vec<Pair>,
-    /// Records that are no request: phantoms of a server framework.
-    pub phantoms: BTreeSet<SpanId>,
+    /// Records that are no request, phantoms of a server framework, and a span of the request that
+    /// each was a look-up for.
+    pub phantoms: BTreeMap<SpanId, SpanId>,
     /// Asking spans around several answered requests.
     pub wrappers: BTreeSet<SpanId>,
 }
@@ -30,8 +31,8 @@ pub struct Paired {
 enum Above {
     /// The asking side with this number.
     Asker(usize),
-    /// Another request of the same server process, with another method: a phantom.
-    Phantom,
+    /// A look-up for the side with this number: a phantom.
+    Phantom(usize),
     Nobody,
 }
 
@@ -41,14 +42,17 @@ pub fn pair(sides: Vec<Side>, tree: &Ancestry<'_>) -> Paired {
         .enumerate()
         .flat_map(|(number, side)| side.spans().into_iter().map(move |span| (span, number)))
         .collect();
-    let (mut phantoms, mut wrappers) = (BTreeSet::new(), BTreeSet::new());
+    let (mut phantoms, mut wrappers) = (BTreeMap::new(), BTreeSet::new());
     let mut answers: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     let mut alone = Vec::new();
     for (number, side) in sides.iter().enumerate() {
         match side.end {
             End::Answering => match above(side, number, &sides, &owner, tree) {
                 Above::Asker(asker) => answers.entry(asker).or_default().push(number),
-                Above::Phantom => phantoms.extend(side.spans()),
+                Above::Phantom(behind) => {
+                    let behind = sides[behind].at().span;
+                    phantoms.extend(side.spans().into_iter().map(|span| (span, behind)));
+                }
                 Above::Nobody => alone.push(number),
             },
             End::Asking | End::Unknown => {
@@ -92,6 +96,11 @@ fn aggregates(answerers: &[usize], sides: &[Side]) -> bool {
         && answerers.windows(2).all(|pair| sides[pair[0]].stop <= sides[pair[1]].start)
 }
 
+/// A listing right below a call, without an asking half of its own.
+fn looks_up(listing: &HalfFact, call: &HalfFact) -> bool {
+    listing.method.as_str() == "tools/list" && call.method.as_str() == "tools/call"
+}
+
 fn above(
     side: &Side,
     number: usize,
@@ -117,10 +126,14 @@ fn above(
             End::Answering => {
                 let nested = other.process().key == side.process().key
                     && other.half.method != side.half.method;
-                return if nested { Above::Phantom } else { Above::Nobody };
+                return if nested { Above::Phantom(candidate) } else { Above::Nobody };
             }
             End::Asking | End::Unknown if agree_in_trace(&other.half, &side.half) => {
                 return Above::Asker(candidate);
+            }
+            // The server lists its own tools while it serves the call above.
+            End::Asking | End::Unknown if looks_up(&side.half, &other.half) => {
+                return Above::Phantom(candidate);
             }
             // A session-long or agent-side request with another method: climb on.
             End::Asking | End::Unknown => {}

@@ -27,6 +27,9 @@ pub struct TraceRequest {
     pub ambiguous: Vec<SpanId>,
     /// An answering half without anything above it.
     pub root: bool,
+    /// Only the answering half is known, and the span above it is nobody else's: the asking half
+    /// that has not come, whose name the request may bear.
+    pub named_by_parent: bool,
 }
 
 impl TraceRequest {
@@ -71,7 +74,13 @@ pub fn view(input: &TraceInput<'_>) -> TraceView {
     let grouped = group(input.facts, &tree, end_of, input.skew);
     let halves: BTreeSet<SpanId> = grouped.sides.iter().flat_map(|side| side.spans()).collect();
     let paired = pair(grouped.sides, &tree);
-    let idle = grouped.wrappers.into_iter().chain(paired.phantoms).chain(paired.wrappers);
+    let phantoms = paired.phantoms;
+    let idle: BTreeSet<SpanId> = grouped
+        .wrappers
+        .into_iter()
+        .chain(phantoms.keys().copied())
+        .chain(paired.wrappers)
+        .collect();
     let logs = http_logs(input.facts);
     let agents = agents(input.facts);
     let mut requests: Vec<TraceRequest> = paired
@@ -85,14 +94,40 @@ pub fn view(input: &TraceInput<'_>) -> TraceView {
                     side.spans().iter().all(|span| tree.above(*span).next().is_none())
                 });
             let (evidence, ambiguous) = (Vec::new(), Vec::new());
-            TraceRequest { pair, carrier, agent, run_ended, evidence, ambiguous, root }
+            let named_by_parent = false;
+            TraceRequest {
+                pair,
+                carrier,
+                agent,
+                run_ended,
+                evidence,
+                ambiguous,
+                root,
+                named_by_parent,
+            }
         })
         .collect();
     requests.sort_by_key(TraceRequest::key);
-    let owner = owners(&requests);
-    let mut view = TraceView { owner, idle: idle.collect(), requests, ..TraceView::default() };
+    let mut owner = owners(&requests);
+    for (phantom, behind) in phantoms {
+        if let Some(number) = owner.get(&behind).copied() {
+            owner.entry(phantom).or_insert(number);
+        }
+    }
+    name_by_parent(&mut requests, &owner);
+    let mut view = TraceView { owner, idle, requests, ..TraceView::default() };
     sort_records(input.facts, &tree, &mut view);
     view
+}
+
+/// Which lone answering halves may bear the name of the span above them: one each.
+fn name_by_parent(requests: &mut [TraceRequest], owner: &BTreeMap<SpanId, usize>) {
+    let mut named: BTreeSet<SpanId> = BTreeSet::new();
+    for request in requests.iter_mut().filter(|request| request.pair.asking.is_none()) {
+        let parent = request.pair.answering.as_ref().and_then(|side| side.best().parent);
+        let free = parent.filter(|parent| !owner.contains_key(parent));
+        request.named_by_parent = free.is_some_and(|parent| named.insert(parent));
+    }
 }
 
 fn owners(requests: &[TraceRequest]) -> BTreeMap<SpanId, usize> {

@@ -34,7 +34,7 @@ impl Tables {
         let run = chain.sides().find_map(Side::agent_run).cloned();
         Exchange {
             asking: chain.asking.as_ref().map(Side::to_half),
-            answering: chain.answering.as_ref().map(Side::to_half),
+            answering: chain.answering_half(),
             method: chain.method().clone(),
             tool: tool.cloned(),
             request_id: chain.request_id().cloned(),

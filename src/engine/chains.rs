@@ -79,6 +79,7 @@ impl Tables {
         self.partner(key, &chain, true);
         let contribution = Contribution::of(key, &chain);
         self.scope_mut(&scope).add(key, &contribution);
+        self.mark_namesakes(&chain, &scope);
         self.marks.scopes.insert(scope.clone());
         self.marks.endings.insert(key);
         self.mark_notes(&chain);
@@ -99,12 +100,15 @@ impl Tables {
 
     fn drop_chain(&mut self, key: SpanRef) {
         let Some(entry) = self.chains.remove(&key) else { return };
+        self.dropped.insert(key);
+        self.set_timer(key, None);
         for side in entry.chain.sides() {
             remove(&mut self.by_process, &side.process().key, &key);
         }
         self.partner(key, &entry.chain, false);
         let contribution = Contribution::of(key, &entry.chain);
         self.scope_mut(&entry.scope).remove(key, &contribution);
+        self.mark_namesakes(&entry.chain, &entry.scope);
         self.marks.scopes.insert(entry.scope);
         for operation in entry.operation_keys {
             if let Some(found) = self.operations.get_mut(&operation) {
@@ -137,6 +141,16 @@ impl Tables {
         }
         self.ambiguous.remove(&key);
         self.set_timer(key, None);
+    }
+
+    /// Requests of the scope with the same id or token: their findings name each other's spans.
+    fn mark_namesakes(&mut self, chain: &Chain, scope: &ScopeKey) {
+        let Some(scope) = self.scopes.get(scope) else { return };
+        let id = chain.request_id().into_iter();
+        let by_id = id.flat_map(|id| scope.same_id(chain.direction(), id));
+        let tokens = chain.sides().filter_map(|side| side.half.call.progress_token.as_ref());
+        let by_token = tokens.flat_map(|token| scope.same_token(token));
+        self.marks.endings.extend(by_id.chain(by_token));
     }
 
     /// Notes without a session follow the chains of their trace or process.

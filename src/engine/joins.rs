@@ -80,6 +80,15 @@ impl Tables {
         !is_member && !answered
     }
 
+    /// The call that a phantom listing was a look-up for.
+    pub(super) fn call_behind(&self, phantom: SpanRef) -> Option<SpanRef> {
+        let key = self.phantoms.get(&phantom)?.first()?;
+        let calls = self.ids.get(key)?.iter().filter(|at| **at != phantom);
+        calls
+            .map(|at| self.leader(*at))
+            .find(|at| self.chains.get(at).is_some_and(|entry| entry.chain.is_call()))
+    }
+
     /// Finds the phantoms under one key.
     fn unmask(&mut self, key: &IdKey) {
         let all: Vec<(SpanRef, _)> = self

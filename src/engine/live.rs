@@ -188,10 +188,10 @@ impl Engine {
             self.schedule(key, now.monotonic.saturating_add(self.settle()));
         }
         // A request that was sent and is none any more: it has merged into another.
-        let gone: Vec<SpanRef> =
-            self.sent_as.keys().filter(|k| !self.tables.chains.contains_key(k)).copied().collect();
-        for key in gone {
-            self.schedule(key, now.monotonic.saturating_add(self.settle()));
+        for key in std::mem::take(&mut self.tables.dropped) {
+            if self.sent_as.contains_key(&key) && !self.tables.chains.contains_key(&key) {
+                self.schedule(key, now.monotonic.saturating_add(self.settle()));
+            }
         }
     }
 
@@ -242,7 +242,10 @@ impl Engine {
     /// Two chains that were sent turned out to be one: the one that is gone says so, once.
     fn close(&mut self, key: SpanRef, effects: &mut Vec<Effect>) {
         let Some(id) = self.sent_as.remove(&key) else { return };
-        let survivor = self.tables.chain_of(key).and_then(|key| self.tables.chains.get(&key));
+        let stands = |at: &SpanRef| self.tables.chains.contains_key(at);
+        let joined = self.tables.chain_of(key).filter(stands);
+        let survivor = joined.or_else(|| self.tables.call_behind(key));
+        let survivor = survivor.and_then(|key| self.tables.chains.get(&key));
         let merged_into = survivor.and_then(|entry| entry.verdict.as_ref()).map(|v| v.id);
         if merged_into == Some(id) {
             return;

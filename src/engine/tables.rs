@@ -129,6 +129,8 @@ pub struct Tables {
     pub pins: BTreeMap<Name, Pins>,
     /// Chains whose verdict is another than before.
     pub changed: BTreeSet<SpanRef>,
+    /// Chains that are none any more: joined to another, or no request after all.
+    pub dropped: BTreeSet<SpanRef>,
     pub lookback: LookBack,
     /// Newest sane event time seen.
     pub newest: Nanos,
@@ -174,6 +176,7 @@ impl Tables {
             references: BTreeMap::new(),
             pins: BTreeMap::new(),
             changed: BTreeSet::new(),
+            dropped: BTreeSet::new(),
             lookback: LookBack::default(),
             newest: 0,
             samplers: BTreeSet::new(),
