@@ -69,28 +69,34 @@ pub struct Origin<'a> {
 impl<'a> Item<'a> {
     /// `None` for a span without valid ids: nothing can be said of it by name.
     pub fn of_span(span: &SpanView<'a>, origin: Origin<'a>) -> Option<Self> {
-        let at = span_ref(span.trace_id(), span.span_id())?;
         let events = span.events().take(MAX_EVENTS).map(|event| Event {
             name: event.name.lossy(),
             time: event.time,
             attributes: Bag::read(event.attributes()),
         });
         let links = span.links().take(MAX_LINKS);
+        let item = Self::skeleton(span, origin)?;
         Some(Self {
-            signal: Signal::Span,
-            at,
-            parent: SpanId::read(span.parent_span_id()),
             name: span.name().lossy(),
-            kind: small(span.kind()),
-            status: small(span.status_code()),
             message: span.status_message().lossy(),
-            start: span.start(),
-            end: span.end(),
             attributes: Bag::read(span.attributes()),
-            body: None,
             events: events.collect(),
             links: links.filter_map(|l| span_ref(l.trace_id, l.span_id)).collect(),
-            sampling: sampling(span.flags(), &span.trace_state().lossy(), at.trace),
+            sampling: sampling(span.flags(), &span.trace_state().lossy(), item.at.trace),
+            ..item
+        })
+    }
+
+    /// Ids, times and numbers of a span alone.
+    pub fn skeleton(span: &SpanView<'a>, origin: Origin<'a>) -> Option<Self> {
+        Some(Self {
+            signal: Signal::Span,
+            at: span_ref(span.trace_id(), span.span_id())?,
+            parent: SpanId::read(span.parent_span_id()),
+            kind: small(span.kind()),
+            status: small(span.status_code()),
+            start: span.start(),
+            end: span.end(),
             ..Self::blank(origin)
         })
     }

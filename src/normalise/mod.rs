@@ -4,7 +4,7 @@
 //! Promises: pure and total; the same bytes and policy give the same sighting; a fact holds names,
 //! hashes, codes and flags, never content. Each record is read by itself: joining is correlation's.
 //!
-//! - [`item`] flattens a record; nothing else here sees the wire.
+//! - [`interest`] passes over spans that nothing here could read; [`item`] flattens a record; nothing else here sees the wire.
 //! - [`conventions`] names every attribute key once; [`errors`] every error word.
 //! - [`dialects`] reads requests and notifications, one file a family.
 //! - [`evidence`], [`rules`] read what people add for us, and what they have anyway.
@@ -20,6 +20,7 @@ mod draft;
 mod errors;
 mod evidence;
 mod http;
+mod interest;
 mod item;
 mod process;
 mod rules;
@@ -34,12 +35,14 @@ use std::sync::Arc;
 use crate::model::fact::{Bone, HeldSpan, Process, Says, Sighting};
 use crate::model::policy::Policy;
 use crate::wire::Signal;
-use crate::wire::scan::{ResourceView, ScopeView, resource_logs, resource_spans};
+use crate::wire::scan::{ResourceView, ScopeView, SpanView, resource_logs, resource_spans};
+use interest::Interest;
 use item::{Bag, Item, Origin};
 
 /// What one export says. Metrics and profiles say nothing.
 pub fn sight(signal: Signal, export: &[u8], policy: &Policy) -> Sighting {
-    let mut eye = Eye { policy, seen: Sighting::default(), spans: 0 };
+    let interest = Interest::new(policy);
+    let mut eye = Eye { policy, interest, seen: Sighting::default(), spans: 0 };
     match signal {
         Signal::Traces => resource_spans(export).for_each(|r| eye.resource(r, Eye::spans)),
         Signal::Logs => resource_logs(export).for_each(|r| eye.resource(r, Eye::records)),
@@ -50,6 +53,7 @@ pub fn sight(signal: Signal, export: &[u8], policy: &Policy) -> Sighting {
 
 struct Eye<'p> {
     policy: &'p Policy,
+    interest: Interest,
     seen: Sighting,
     /// Spans of the export so far.
     spans: usize,
@@ -71,9 +75,14 @@ impl Eye<'_> {
     fn spans<'a>(&mut self, view: ScopeView<'a>, process: &Arc<Process>, resource: &Bag<'a>) {
         let scope = view.name().lossy();
         let origin = Origin { process, resource, scope: &scope };
+        let whole = self.interest.in_scope(scope.as_bytes());
         for span in view.spans() {
             let index = self.spans;
             self.spans += 1;
+            if !whole && !self.interest.in_span(&span) {
+                self.seen.bones.extend(bare(&span, origin, self.interest.in_http(&span)));
+                continue;
+            }
             let Some(item) = Item::of_span(&span, origin) else { continue };
             self.seen.bones.push(bone(&item));
             for fact in assemble::facts(&item, self.policy) {
@@ -93,6 +102,14 @@ impl Eye<'_> {
             self.seen.facts.extend(assemble::facts(&item, self.policy).into_iter().map(Arc::new));
         }
     }
+}
+
+/// The bone of a span that says nothing else; its attributes are read for HTTP alone.
+fn bare<'a>(span: &SpanView<'a>, origin: Origin<'a>, http: bool) -> Option<Bone> {
+    if http {
+        return Item::of_span(span, origin).map(|item| bone(&item));
+    }
+    Item::skeleton(span, origin).map(|item| bone(&item))
 }
 
 fn bone(item: &Item<'_>) -> Bone {

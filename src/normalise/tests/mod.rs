@@ -119,6 +119,51 @@ fn every_fixture_is_read_the_same_way_twice_and_shows_no_content() {
     }
 }
 
+/// Bytes that strangers send: any damage to an export is read without a panic, and the same way.
+#[test]
+fn damaged_exports_are_read() {
+    use proptest::prelude::*;
+    let pick = |path: &PathBuf| {
+        let text = std::fs::read_to_string(path).expect("a readable fixture");
+        text.lines().filter(|line| !line.trim().is_empty()).take(2).map(export).collect::<Vec<_>>()
+    };
+    let exports: Vec<_> = fixtures("captures").iter().step_by(7).flat_map(pick).collect();
+    let damage = (any::<prop::sample::Index>(), any::<prop::sample::Index>(), any::<u8>());
+    proptest!(ProptestConfig::with_cases(400), |(damages in prop::collection::vec(damage, 1..4))| {
+        let (signal, mut bytes) = damages[0].0.get(&exports).clone();
+        for (_, place, byte) in &damages {
+            let at = place.index(bytes.len());
+            bytes[at] = *byte;
+        }
+        let policy = Policy::default();
+        prop_assert_eq!(sight(signal, &bytes, &policy), sight(signal, &bytes, &policy));
+    });
+}
+
+/// A rule that matches nothing makes every span be read: the sighting stays the same.
+#[test]
+fn no_span_that_says_something_is_passed_over() {
+    use crate::model::policy::{Glob, Rule, SpanMatcher};
+    use crate::model::words::OutcomeMethod;
+    let name = Some(Glob("no span has this name".into()));
+    let rule = Rule {
+        when_server: None,
+        when_tool: None,
+        span: SpanMatcher { name, ..SpanMatcher::default() },
+        effect: None,
+        outcome: None,
+        method: OutcomeMethod::Query,
+    };
+    let whole = Policy { evidence: vec![rule], ..Policy::default() };
+    for path in fixtures("captures").iter().chain(&fixtures("cases")) {
+        let text = std::fs::read_to_string(path).expect("a readable fixture");
+        for line in text.lines().filter(|line| !line.trim().is_empty()) {
+            let (some, all) = (sight_line(line, &Policy::default()), sight_line(line, &whole));
+            assert_eq!(some, all, "{}", path.display());
+        }
+    }
+}
+
 /// Structured content is kept in memory by design; it is not what this looks for.
 fn without_structured(text: &str) -> String {
     match text.split_once("structured: Some(") {
