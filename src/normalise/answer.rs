@@ -135,7 +135,7 @@ fn asking_failure(draft: &Draft, channels: &Channels<'_>) -> Option<Failure> {
             |failure| match answer.code {
                 None => true,
                 Some(code) if LOCAL_CODES.contains(&code) => true,
-                // No code at all: how a server answers what its client called off, and what it raised.
+                // No code at all: so servers answer what was called off, and what they raised.
                 Some(0) => *failure == Failure::Cancelled,
                 // A peer's error: only what the protocol itself says of session and version counts.
                 Some(_) => matches!(

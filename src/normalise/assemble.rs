@@ -1,5 +1,5 @@
-//! From an item to its facts: what the dialect read, evidence attributes, rules, and the defects that
-//! one record alone shows.
+//! From an item to its facts: what the dialect read, evidence attributes, rules, and the defects
+//! that one record alone shows.
 
 use super::conventions as key;
 use super::dialects;
@@ -200,6 +200,9 @@ impl<'a> Maker<'_, 'a> {
         }
         let mut draft = Draft::blank("");
         evidence::apply(&item.attributes, &mut draft);
+        for event in item.events.iter().filter(|event| !has_own_fact(event)) {
+            evidence::apply(&event.attributes, &mut draft);
+        }
         if draft.half != draft::blank("") {
             evidence.request = Some(Box::new(draft.half));
         }

@@ -1,6 +1,6 @@
-//! Attribute keys by concept, each list in order of preference: the OpenTelemetry conventions first,
-//! then what other instrumentations write. Every reader of a key goes through here, so that a key
-//! has one meaning.
+//! Attribute keys by concept, each list in order of preference: the OpenTelemetry conventions
+//! first, then what other instrumentations write. Every reader of a key goes through here, so that
+//! a key has one meaning.
 
 pub const METHOD: &[&str] = &["mcp.method.name", "mcp.method", "mcp_method"];
 

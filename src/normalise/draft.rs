@@ -1,5 +1,5 @@
-//! A half or notification while a dialect is being read: conventions fill it, a dialect corrects it,
-//! evidence attributes have the last word.
+//! A half or notification while a dialect is being read: conventions fill it, a dialect corrects
+//! it, evidence attributes have the last word.
 
 use super::content;
 use super::conventions as key;

@@ -1,10 +1,11 @@
-//! From OTLP bytes to facts (judgment.md §3): what each span and log record says in the words of MCP,
-//! whatever dialect it was written in.
+//! From OTLP bytes to facts (judgment.md §3): what each span and log record says in the words of
+//! MCP, whatever dialect it was written in.
 //!
 //! Promises: pure and total; the same bytes and policy give the same sighting; a fact holds names,
 //! hashes, codes and flags, never content. Each record is read by itself: joining is correlation's.
 //!
-//! - [`interest`] passes over spans that nothing here could read; [`item`] flattens a record; nothing else here sees the wire.
+//! - [`interest`] passes over spans that nothing here could read; [`item`] flattens a record;
+//!   nothing else here sees the wire.
 //! - [`conventions`] names every attribute key once; [`errors`] every error word.
 //! - [`dialects`] reads requests and notifications, one file a family.
 //! - [`evidence`], [`rules`] read what people add for us, and what they have anyway.

@@ -1,5 +1,5 @@
-//! The OpenTelemetry MCP conventions, and everybody who writes their keys: SDKs of their own accord,
-//! middlewares, gateways.
+//! The OpenTelemetry MCP conventions, and everybody who writes their keys: SDKs of their own
+//! accord, middlewares, gateways.
 
 use crate::model::attributes::EVIDENCE_PREFIX;
 use crate::normalise::draft::Draft;
