@@ -119,8 +119,8 @@ fn fold_nested(
             }
             // Overlapping repeats: a second instrumentation's, merged by the sibling rule.
             several => {
-                for one in several.to_vec() {
-                    join(sides, &mut leader, outer_span, one);
+                for one in several {
+                    join(sides, &mut leader, outer_span, *one);
                 }
             }
         }

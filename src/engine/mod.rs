@@ -23,6 +23,7 @@
 mod case;
 mod chains;
 mod fold;
+mod inspect;
 mod joins;
 mod limits;
 mod live;
@@ -35,6 +36,7 @@ mod scopes;
 mod tables;
 mod verdicts;
 
+pub use inspect::{Inspected, inspect};
 pub use limits::Limits;
 pub use live::{Effect, Engine};
 pub use replay::{Revisions, replay};

@@ -194,6 +194,6 @@ pub(super) fn tool_key(request: &TraceRequest) -> Option<ToolKey> {
 }
 
 fn last_word(tool: &Name) -> String {
-    let words = tool.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-    words.last().unwrap_or_default().to_lowercase()
+    let mut words = tool.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.next_back().unwrap_or_default().to_lowercase()
 }

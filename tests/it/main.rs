@@ -1,5 +1,12 @@
 //! The one integration test binary: a module an area, so that the crate links once.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test fails by panicking, and says why on the terminal"
+)]
+
 mod digests;
 mod order;
 mod wire;
