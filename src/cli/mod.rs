@@ -1,6 +1,7 @@
 //! The command line: one file a command. Results go to stdout, everything else to stderr.
 
 mod completions;
+pub mod explain;
 mod grid;
 pub mod input;
 pub mod lock;
@@ -80,6 +81,8 @@ enum Command {
     Run(ConfigArgs),
     /// Judges recorded OTLP in event time and prints the verdicts
     Replay(replay::ReplayArgs),
+    /// One chain: every fact, the rule that fired, what would change the verdict
+    Explain(explain::ExplainArgs),
     /// Checks a configuration: all mistakes at once
     Validate(validate::ValidateArgs),
     /// Contracts: pins tools and says what changed since
@@ -142,6 +145,7 @@ fn dispatch(command: Command) -> Exit {
     let result = match command {
         Command::Run(args) => run::run(&args),
         Command::Replay(args) => replay::run(&args),
+        Command::Explain(args) => explain::run(&args),
         Command::Validate(args) => validate::run(&args),
         Command::Lock(args) => lock::run(&args),
         Command::Completions(args) => completions::run(&args),
@@ -170,6 +174,12 @@ pub enum Failure {
 impl From<Exit> for Failure {
     fn from(exit: Exit) -> Self {
         Self::Exit(exit)
+    }
+}
+
+impl From<serde_json::Error> for Failure {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Output(error.into())
     }
 }
 

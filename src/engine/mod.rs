@@ -22,8 +22,8 @@
 
 mod case;
 mod chains;
+mod explain;
 mod fold;
-mod inspect;
 mod joins;
 mod limits;
 mod live;
@@ -36,7 +36,7 @@ mod scopes;
 mod tables;
 mod verdicts;
 
-pub use inspect::{Inspected, inspect};
+pub use explain::{Explained, Role, explain};
 pub use limits::Limits;
 pub use live::{Effect, Engine};
 pub use replay::{Revisions, replay};

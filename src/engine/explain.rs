@@ -1,0 +1,113 @@
+//! What chains rest on, for people: the same tables as `replay`, with a witness at the judge's side.
+
+use std::sync::Arc;
+
+use super::replay::settled;
+use super::tables::{ChainEntry, Now, Tables};
+use crate::correlate::side::Side;
+use crate::judge::Note;
+use crate::model::case::{Ending, Exchange};
+use crate::model::fact::{Fact, Sighting};
+use crate::model::ids::SpanRef;
+use crate::model::policy::Policy;
+use crate::model::record::Verdict;
+
+/// What a record is to the chain.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Role {
+    Asking,
+    Answering,
+    /// Effect or outcome evidence placed on the request.
+    Evidence,
+    /// A notification of its scope while it was in flight.
+    Notification,
+}
+
+/// One chain with everything its verdict rests on.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Explained {
+    pub verdict: Verdict,
+    /// The verdict before the other attempts of its operation were looked at, where it differs.
+    pub alone: Option<Verdict>,
+    /// The request as judged: halves, HTTP, cancel, progress, evidence.
+    pub exchange: Exchange,
+    /// Every record behind it, asking half first.
+    pub facts: Vec<(Role, Arc<Fact>)>,
+    /// What was decided, in order, and by which rule.
+    pub notes: Vec<Note>,
+    /// The newest listing of its scope before it: where evidence about the catalog would stand.
+    pub listing: Option<SpanRef>,
+    /// The negotiation of its scope before it.
+    pub negotiation: Option<SpanRef>,
+}
+
+/// Explains every chain whose final verdict is wanted, in the order of judgment.md §8.
+pub fn explain(
+    sightings: Vec<Sighting>,
+    policy: &Arc<Policy>,
+    wanted: &dyn Fn(&Verdict) -> bool,
+) -> Vec<Explained> {
+    let tables = settled(sightings, policy);
+    let now = Now { event: tables.newest, live: false };
+    let mut found: Vec<Explained> = tables
+        .chains
+        .iter()
+        .filter(|(_, entry)| entry.verdict.as_deref().is_some_and(wanted))
+        .filter_map(|(key, entry)| tables.explained(*key, entry, now))
+        .collect();
+    found.sort_by_key(|explained| super::records::order(&explained.verdict));
+    found
+}
+
+impl Tables {
+    fn explained(&self, key: SpanRef, entry: &ChainEntry, now: Now) -> Option<Explained> {
+        let verdict = entry.verdict.as_deref()?.clone();
+        let case = self.case(key, entry, now);
+        let mut notes: Vec<Note> = Vec::new();
+        let ending = entry.ending.unwrap_or(Ending::Unobserved);
+        let alone = crate::judge::verdict(&case, ending, &mut notes);
+        Some(Explained {
+            alone: Some(alone).filter(|alone| alone.state != verdict.state),
+            verdict,
+            exchange: case.exchange,
+            facts: self.behind(key, entry),
+            notes,
+            listing: self.before(entry, &["tools/list"]),
+            negotiation: self.before(entry, &["initialize", "server/discover"]),
+        })
+    }
+
+    fn behind(&self, key: SpanRef, entry: &ChainEntry) -> Vec<(Role, Arc<Fact>)> {
+        let chain = &entry.chain;
+        let of = |side: &Option<Side>, role: Role| -> Vec<_> {
+            side.iter().flat_map(|side| &side.facts).map(|fact| (role, fact.clone())).collect()
+        };
+        let placed = self.placed.get(&key).into_iter().flatten();
+        let placed = placed.filter_map(|id| self.unplaced.get(id)).cloned();
+        let evidence = chain.evidence.iter().cloned().chain(placed).chain(self.keyed_evidence(key));
+        let mut facts = of(&chain.asking, Role::Asking);
+        facts.extend(of(&chain.answering, Role::Answering));
+        facts.extend(evidence.map(|fact| (Role::Evidence, fact)));
+        let scope = self.scopes.get(&entry.scope);
+        let notes = scope.into_iter().flat_map(|scope| scope.note_facts.values());
+        let meanwhile =
+            |fact: &&Arc<Fact>| chain.start() <= fact.start && fact.start <= chain.stop();
+        facts.extend(notes.filter(meanwhile).map(|fact| (Role::Notification, fact.clone())));
+        facts.sort_by_key(|(role, fact)| (*role, fact.start, fact.id));
+        facts.dedup_by_key(|(role, fact)| (*role, fact.id));
+        facts
+    }
+
+    /// The newest request of its scope with one of these methods that started no later.
+    fn before(&self, entry: &ChainEntry, methods: &[&str]) -> Option<SpanRef> {
+        let scope = self.scopes.get(&entry.scope)?;
+        let start = entry.chain.start();
+        let mut earlier = scope.chains.iter().rev().filter(|(time, _)| *time <= start);
+        earlier.find_map(|(_, key)| {
+            let chain = &self.chains.get(key)?.chain;
+            let fits = methods.contains(&chain.method().as_str());
+            let side = chain.asking.as_ref().or(chain.answering.as_ref());
+            side.filter(|_| fits).map(Side::at)
+        })
+    }
+}
