@@ -3,9 +3,13 @@
 //! Promises: ports open last and close first; what was accepted is delivered, or stays in the log,
 //! or is counted as lost.
 
+mod effects;
+mod judging;
+mod outputs;
 mod own_metrics;
 mod pipeline;
 pub mod process;
+mod release;
 pub mod settings;
 
 use std::fmt;
@@ -17,13 +21,18 @@ use opentelemetry::KeyValue;
 use opentelemetry::metrics::Meter;
 
 use crate::config::Settings;
-use crate::export::{self, ExporterError, Outbox};
+use crate::emit;
+use crate::engine::Engine;
+use crate::export::{self, ExporterError, Hold, Outbox};
 use crate::log::{self, Log, Memory};
 use crate::receive::{self, ListenError, Receivers};
 use crate::telemetry::health::{Health, Report};
-use crate::telemetry::{self, Meters, registry};
+use crate::telemetry::{self, Meters, VerdictMeters, registry};
+use effects::Effects;
+use judging::Judging;
+use outputs::Outputs;
 use own_metrics::OwnMetrics;
-use pipeline::Pipeline;
+use pipeline::{Entrance, Pipeline};
 
 /// Why the program did not start.
 #[derive(Debug)]
@@ -31,6 +40,7 @@ pub enum StartError {
     Listen(ListenError),
     Exporter(ExporterError),
     Telemetry(String),
+    Thread(String),
 }
 
 impl fmt::Display for StartError {
@@ -39,6 +49,7 @@ impl fmt::Display for StartError {
             StartError::Listen(error) => error.fmt(f),
             StartError::Exporter(error) => error.fmt(f),
             StartError::Telemetry(why) => write!(f, "service.telemetry: {why}"),
+            StartError::Thread(why) => write!(f, "the engine got no thread: {why}"),
         }
     }
 }
@@ -60,13 +71,21 @@ impl From<ExporterError> for StartError {
 /// The running program.
 pub struct App {
     receivers: Receivers,
-    outbox: Arc<Outbox>,
-    log: Arc<dyn Log>,
-    meters: Arc<Meters>,
-    pub health: Health,
+    core: Core,
     pub metrics_address: Option<SocketAddr>,
     pub health_address: Option<SocketAddr>,
     shutdown_timeout: Duration,
+}
+
+/// Everything between the ports.
+struct Core {
+    log: Arc<dyn Log>,
+    outbox: Arc<Outbox>,
+    hold: Arc<Hold>,
+    judging: Judging,
+    outputs: Outputs,
+    meters: Arc<Meters>,
+    pipeline: Arc<Pipeline>,
 }
 
 /// How it ended.
@@ -82,36 +101,16 @@ impl App {
     /// # Errors
     /// When a port, certificate, credential or exporter cannot be used; nothing is open then.
     pub async fn start(settings: &Settings) -> Result<Self, StartError> {
-        let own_metrics = OwnMetrics::default();
+        let core = Core::start(settings)?;
         let telemetry = settings::telemetry(settings);
-        let exporter = own_metrics.exporter().map_err(StartError::Telemetry)?;
-        let meters = Meters::new(&telemetry.resource, Some(exporter));
-        let meters = Arc::new(meters.map_err(StartError::Telemetry)?);
-        let meter = meters.meter();
-        let log = open_log(settings);
-        let counters = export::Counters::new(&meter);
-        let exporters = settings::exporters(settings);
-        let outbox = Arc::new(Outbox::new(&exporters, log.clone(), &counters)?);
-        own_metrics.connect(outbox.clone());
-        outbox.start();
-        observe(&meter, &log, &outbox);
-        let health = health_of(&log, &outbox);
-        let metrics_address = open_metrics(&telemetry, meters.clone()).await?;
-        let health_address = open_health(&telemetry, health.clone()).await?;
-        let pipeline = Arc::new(Pipeline::new(log.clone(), outbox.clone()));
-        let received = receive::Counters::new(&meter);
-        let receivers = Receivers::start(&settings::receive(settings), received, pipeline).await?;
+        core.observe();
+        let metrics_address = open_metrics(&telemetry, core.meters.clone()).await?;
+        let health_address = open_health(&telemetry, core.health()).await?;
+        let received = receive::Counters::new(&core.meters.meter());
+        let intake = Arc::new(Entrance(core.pipeline.clone()));
+        let receivers = Receivers::start(&settings::receive(settings), received, intake).await?;
         let shutdown_timeout = Duration::from_nanos(settings.service.shutdown_timeout);
-        Ok(App {
-            receivers,
-            outbox,
-            log,
-            meters,
-            health,
-            metrics_address,
-            health_address,
-            shutdown_timeout,
-        })
+        Ok(App { receivers, core, metrics_address, health_address, shutdown_timeout })
     }
 
     /// Where gRPC is received.
@@ -138,12 +137,130 @@ impl App {
         let left = || deadline.saturating_duration_since(tokio::time::Instant::now());
         // Requests that had begun get a part of the time; the rest is for deliveries.
         self.receivers.stop(left() / 4).await;
-        let meters = self.meters.clone();
+        let Core { judging, outputs, meters, outbox, log, .. } = self.core;
+        // Held spans leave with what is known, then what was said of them.
+        let _ = tokio::time::timeout(left() / 2, judging.drain()).await;
+        let _ = tokio::time::timeout(left() / 2, outputs.flush()).await;
         // The last push waits for its own thread: not on ours.
-        let _ = tokio::task::spawn_blocking(move || meters.shutdown()).await;
-        let owed = self.outbox.drain(left()).await;
-        Ended { lost: if self.log.survives() { 0 } else { owed } }
+        let last_push = tokio::task::spawn_blocking(move || meters.shutdown());
+        let _ = tokio::time::timeout(left() / 2, last_push).await;
+        let owed = outbox.drain(left()).await;
+        Ended { lost: if log.survives() { 0 } else { owed } }
     }
+}
+
+impl Core {
+    fn start(settings: &Settings) -> Result<Self, StartError> {
+        let own_metrics = OwnMetrics::default();
+        let exporter = own_metrics.exporter().map_err(StartError::Telemetry)?;
+        let meters = Meters::new(&settings::telemetry(settings).resource, Some(exporter));
+        let meters = Arc::new(meters.map_err(StartError::Telemetry)?);
+        let meter = meters.meter();
+        let log = open_log(settings);
+        let counters = export::Counters::new(&meter);
+        let exporters = settings::exporters(settings);
+        let outbox = Arc::new(Outbox::new(&exporters, log.clone(), &counters)?);
+        own_metrics.connect(outbox.clone());
+        outbox.start();
+        let lost = meter.u64_counter(registry::OUTPUTS_LOST).build();
+        let outputs = Outputs::start(log.clone(), outbox.clone(), lost);
+        let hold = Arc::new(Hold::new(settings::size(settings.limits.held_spans)));
+        let judged = VerdictMeters::new(&meter, settings::size(settings.limits.label_values));
+        let policy = Arc::new(settings.policy.clone());
+        let changes = settings::changes(settings);
+        let effects = Effects::new(effects::Parts {
+            hold: hold.clone(),
+            outbox: outbox.clone(),
+            outputs: outputs.clone(),
+            meters: judged.clone(),
+            policy: policy.clone(),
+            events: settings.emit.events,
+            spans: settings.emit.spans,
+            changes,
+        });
+        let engine = Engine::new(policy.clone(), settings::engine(settings));
+        let settle = Duration::from_nanos(policy.settle);
+        let judging = Judging::start(engine, effects, settle);
+        let judging = judging.map_err(|error| StartError::Thread(error.to_string()))?;
+        let pipeline = Arc::new(Pipeline {
+            log: log.clone(),
+            outbox: outbox.clone(),
+            hold: hold.clone(),
+            judging: judging.clone(),
+            policy,
+            changes,
+            meters: judged,
+        });
+        Ok(Core { log, outbox, hold, judging, outputs, meters, pipeline })
+    }
+
+    /// Gauges that are looked at when metrics are read.
+    fn observe(&self) {
+        let meter = self.meters.meter();
+        let gauge = |name: &'static str, value: Box<dyn Fn() -> u64 + Send + Sync>| {
+            meter.u64_observable_gauge(name).with_callback(move |o| o.observe(value(), &[])).build()
+        };
+        let (log, hold, judging) = (&self.log, &self.hold, &self.judging);
+        let of = log.clone();
+        gauge(registry::STORAGE_BYTES, Box::new(move || of.usage().bytes));
+        let of = log.clone();
+        gauge(registry::STORAGE_RECORDS, Box::new(move || of.usage().records));
+        let of = hold.clone();
+        gauge(registry::HELD_BYTES, Box::new(move || of.bytes() as u64));
+        let of = judging.clone();
+        gauge(registry::ENGINE_QUEUE, Box::new(move || of.waiting() as u64));
+        let of = judging.clone();
+        gauge(emit::metrics::OPEN_REQUESTS.name, Box::new(move || of.open_requests()));
+        observe_lanes(&meter, &self.outbox);
+    }
+
+    /// What `/readyz` and `/livez` ask.
+    fn health(&self) -> Health {
+        let health = Health::default();
+        let of = self.outbox.clone();
+        health.add(move || of.lanes().iter().map(|lane| lane_report(lane)).collect());
+        let of = self.log.clone();
+        health.add(move || vec![storage_report(&*of)]);
+        let of = self.judging.clone();
+        health.add(move || vec![engine_report(&of)]);
+        health
+    }
+}
+
+fn lane_report(lane: &export::Lane) -> Report {
+    let part = format!("exporter/{}/{}", lane.exporter, lane.signal.name());
+    Report::moving(part, lane.still())
+}
+
+fn storage_report(log: &dyn Log) -> Report {
+    let usage = log.usage();
+    match usage.bytes.saturating_mul(100) >= usage.limit.saturating_mul(98) {
+        true => Report::not_ready("storage", "full: exports are refused until some are sent"),
+        false => Report::ok("storage"),
+    }
+}
+
+fn engine_report(judging: &Judging) -> Report {
+    match judging.ended() {
+        true => Report::dead("engine", "it has ended: nothing is judged any more"),
+        false => Report::moving("engine", Some(judging.still())),
+    }
+}
+
+fn observe_lanes(meter: &Meter, outbox: &Arc<Outbox>) {
+    let of = outbox.clone();
+    let gauge = meter.u64_observable_gauge("otelcol_exporter_queue_size");
+    gauge
+        .with_callback(move |observer| {
+            for lane in of.lanes() {
+                let labels = [
+                    KeyValue::new("exporter", lane.exporter.clone()),
+                    KeyValue::new("signal", lane.signal.name()),
+                ];
+                observer.observe(lane.waiting() as u64, &labels);
+            }
+        })
+        .build();
 }
 
 /// The log that `storage` asks for.
@@ -156,53 +273,6 @@ fn open_log(settings: &Settings) -> Arc<dyn Log> {
         );
     }
     Arc::new(Memory::new(storage.max_size.min(storage.memory)))
-}
-
-/// Gauges that are looked at when metrics are read.
-fn observe(meter: &Meter, log: &Arc<dyn Log>, outbox: &Arc<Outbox>) {
-    let gauge = |name: &'static str| meter.u64_observable_gauge(name);
-    let of = log.clone();
-    gauge(registry::STORAGE_BYTES).with_callback(move |o| o.observe(of.usage().bytes, &[])).build();
-    let of = log.clone();
-    gauge(registry::STORAGE_RECORDS)
-        .with_callback(move |o| o.observe(of.usage().records, &[]))
-        .build();
-    let of = outbox.clone();
-    gauge("otelcol_exporter_queue_size")
-        .with_callback(move |o| {
-            for lane in of.lanes() {
-                let labels = [
-                    KeyValue::new("exporter", lane.exporter.clone()),
-                    KeyValue::new("signal", lane.signal.name()),
-                ];
-                o.observe(lane.waiting() as u64, &labels);
-            }
-        })
-        .build();
-}
-
-fn health_of(log: &Arc<dyn Log>, outbox: &Arc<Outbox>) -> Health {
-    let health = Health::default();
-    let of = outbox.clone();
-    health.add(move || {
-        let report = |lane: &Arc<export::Lane>| {
-            Report::moving(
-                format!("exporter/{}/{}", lane.exporter, lane.signal.name()),
-                lane.still(),
-            )
-        };
-        of.lanes().iter().map(report).collect()
-    });
-    let of = log.clone();
-    health.add(move || {
-        let usage = of.usage();
-        let full = usage.bytes.saturating_mul(100) >= usage.limit.saturating_mul(98);
-        vec![match full {
-            true => Report::not_ready("storage", "full: exports are refused until some are sent"),
-            false => Report::ok("storage"),
-        }]
-    });
-    health
 }
 
 async fn open_metrics(

@@ -3,29 +3,71 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::export::{Due, Outbox, Parcel};
+use bytes::Bytes;
+
+use super::judging::{Judging, Room};
+use super::release::{Changes, Release};
+use crate::export::{Due, Hold, Outbox, Parcel};
 use crate::log::{Kind, Log, Part, Record, Refused};
+use crate::model::fact::Sighting;
 use crate::model::ids::Position;
+use crate::model::policy::Policy;
+use crate::normalise::sight;
 use crate::receive::{Intake, Received, Refusal, Taking};
+use crate::telemetry::VerdictMeters;
+use crate::wire::inflate::Coding;
+use crate::wire::{Signal, regroup};
 
 /// The intake of the receivers.
 pub struct Pipeline {
-    log: Arc<dyn Log>,
-    outbox: Arc<Outbox>,
+    pub log: Arc<dyn Log>,
+    pub outbox: Arc<Outbox>,
+    pub hold: Arc<Hold>,
+    pub judging: Judging,
+    pub policy: Arc<Policy>,
+    pub changes: Changes,
+    pub meters: VerdictMeters,
 }
 
-/// When a sender that met a full log may come again.
+/// When a sender that met a full log or a busy engine may come again.
 const COME_BACK: Duration = Duration::from_secs(2);
+/// Exports up to this size are looked at where they were read, larger ones on the pool.
+const IN_PLACE: usize = 64 << 10;
 
 impl Pipeline {
-    pub fn new(log: Arc<dyn Log>, outbox: Arc<Outbox>) -> Self {
-        Pipeline { log, outbox }
+    async fn accept(self: Arc<Self>, export: Received) -> Result<(), Refusal> {
+        let sighting = self.sight(&export).await?;
+        let room = self.room(&sighting).await?;
+        // A sender that leaves now cancels its request, but not what was written of it.
+        let stored = tokio::spawn(async move {
+            let position = self.append(&export).await?;
+            self.dispatch(position, export, sighting, room);
+            Ok(())
+        });
+        stored.await.unwrap_or(Err(Refusal::Stopping))
     }
 
-    async fn accept(&self, export: Received) -> Result<(), Refusal> {
-        let position = self.append(&export).await?;
-        self.forward(position, &export);
-        Ok(())
+    async fn sight(&self, export: &Received) -> Result<Sighting, Refusal> {
+        if !matches!(export.signal, Signal::Traces | Signal::Logs) {
+            return Ok(Sighting::default());
+        }
+        if export.plain.len() <= IN_PLACE {
+            return Ok(sight(export.signal, &export.plain, &self.policy));
+        }
+        let (signal, plain) = (export.signal, export.plain.clone());
+        let policy = self.policy.clone();
+        let seen = tokio::task::spawn_blocking(move || sight(signal, &plain, &policy));
+        // The pool ends with the process.
+        seen.await.map_err(|_| Refusal::Stopping)
+    }
+
+    /// Nothing is promised that the engine has no room for.
+    async fn room(&self, sighting: &Sighting) -> Result<Option<Room>, Refusal> {
+        if sighting.bones.is_empty() && sighting.facts.is_empty() {
+            return Ok(None);
+        }
+        let room = self.judging.reserve(sighting).await;
+        room.map(Some).ok_or(Refusal::Overloaded { what: "the engine", after: COME_BACK })
     }
 
     async fn append(&self, export: &Received) -> Result<Position, Refusal> {
@@ -46,22 +88,104 @@ impl Pipeline {
         })
     }
 
-    /// A body that nothing touches leaves with the bytes it came with.
-    fn forward(&self, position: Position, export: &Received) {
-        self.outbox.ledger.open(position, self.outbox.lanes_of(export.signal), true, 0);
-        self.outbox.push(&Parcel {
-            signal: export.signal,
-            bytes: export.wire.clone(),
-            coding: export.coding,
-            plain_length: export.plain.len(),
-            items: export.items,
-            dues: [Due { position, part: Part::Rest, weight: 1 }].into(),
-        });
+    /// Sends what need not wait, keeps what must, and tells the engine.
+    fn dispatch(
+        &self,
+        position: Position,
+        export: Received,
+        sighting: Sighting,
+        room: Option<Room>,
+    ) {
+        let lanes = self.outbox.lanes_of(export.signal);
+        let rest = self.rest(&export, &sighting);
+        let held = held(&sighting);
+        self.outbox.ledger.open(position, lanes, rest.is_some(), held);
+        if let Some(rest) = rest {
+            self.outbox.push(&parcel(position, rest));
+        }
+        if held > 0 {
+            self.keep(position, &export.plain, &sighting);
+        }
+        if let Some(room) = room {
+            self.judging.see(position, sighting, room);
+        }
+    }
+
+    /// What leaves at once: the body as it came where nothing touches it; `None` where every item
+    /// is held.
+    fn rest(&self, export: &Received, sighting: &Sighting) -> Option<Rest> {
+        let Received { signal, items, .. } = *export;
+        let held = sighting.held.iter().map(|held| held.index);
+        let held: std::collections::BTreeSet<usize> = held.collect();
+        if !held.is_empty() {
+            if held.len() >= items {
+                return None;
+            }
+            let left = regroup::remove_items(&export.plain, |index| held.contains(&index));
+            let bytes = self.changes.apply(signal, &Bytes::from(left));
+            return Some(Rest::plain(signal, bytes, items - held.len()));
+        }
+        let changed = self.changes.apply(signal, &export.plain);
+        if changed.as_ptr() != export.plain.as_ptr() {
+            return Some(Rest::plain(signal, changed, items));
+        }
+        let (bytes, coding) = (export.wire.clone(), export.coding);
+        Some(Rest { signal, bytes, coding, plain_length: export.plain.len(), items })
+    }
+
+    fn keep(&self, position: Position, plain: &[u8], sighting: &Sighting) {
+        let evicted = self.hold.keep(position, plain, &sighting.held);
+        if evicted.is_empty() {
+            return;
+        }
+        self.meters.evicted("held_spans", evicted.len() as u64);
+        let mut release = Release::new(self.changes);
+        for leaving in evicted {
+            release.add(leaving, None, &self.outbox);
+        }
+        release.send(&self.outbox);
     }
 }
 
-impl Intake for Pipeline {
+/// Held spans, by how many copies are kept: an index that stands twice is one.
+fn held(sighting: &Sighting) -> u32 {
+    let mut indices: Vec<usize> = sighting.held.iter().map(|held| held.index).collect();
+    indices.sort_unstable();
+    indices.dedup();
+    u32::try_from(indices.len()).unwrap_or(u32::MAX)
+}
+
+struct Rest {
+    signal: Signal,
+    bytes: Bytes,
+    coding: Coding,
+    plain_length: usize,
+    items: usize,
+}
+
+impl Rest {
+    fn plain(signal: Signal, bytes: Bytes, items: usize) -> Self {
+        let plain_length = bytes.len();
+        Rest { signal, bytes, coding: Coding::Identity, plain_length, items }
+    }
+}
+
+fn parcel(position: Position, rest: Rest) -> Parcel {
+    Parcel {
+        signal: rest.signal,
+        bytes: rest.bytes,
+        coding: rest.coding,
+        plain_length: rest.plain_length,
+        items: rest.items,
+        dues: [Due { position, part: Part::Rest, weight: 1 }].into(),
+    }
+}
+
+/// The receivers' end of the pipeline.
+pub struct Entrance(pub Arc<Pipeline>);
+
+impl Intake for Entrance {
     fn take(&self, export: Received) -> Taking<'_> {
-        Box::pin(self.accept(export))
+        Box::pin(self.0.clone().accept(export))
     }
 }

@@ -58,11 +58,8 @@ async fn until_stopped(
     };
     let (grpc, http) = (app.grpc_address(), app.http_address());
     tracing::info!(?grpc, ?http, "ready");
-    loop {
-        match signals.next().await {
-            Wish::Reload => reload(&app, sources, logs),
-            Wish::Stop => break,
-        }
+    while let Wish::Reload = signals.next().await {
+        reload(&app, sources, logs);
     }
     tracing::info!("stopping");
     tokio::select! {

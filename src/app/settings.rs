@@ -2,17 +2,18 @@
 
 use std::time::Duration;
 
+use super::release::Changes;
 use crate::config::settings as config;
 use crate::model::ids::Nanos;
 use crate::wire::Signal;
-use crate::{export::settings as export, log, receive::settings as receive, telemetry};
+use crate::{engine, export::settings as export, log, receive::settings as receive, telemetry};
 
 fn duration(nanos: Nanos) -> Duration {
     Duration::from_nanos(nanos)
 }
 
 /// Sizes of a 32-bit machine end at its address space.
-fn size(bytes: u64) -> usize {
+pub fn size(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
@@ -183,4 +184,21 @@ pub fn telemetry(settings: &config::Settings) -> telemetry::Settings {
         health: named(&service.health_endpoint),
         resource,
     }
+}
+
+/// Limits of the engine's state: shares of `limits.memory` unless set.
+pub fn engine(settings: &config::Settings) -> engine::Limits {
+    let limits = &settings.limits;
+    engine::Limits {
+        lookback: size(limits.memory / 8),
+        facts: size(limits.memory / 8 * 3),
+        findings: size(limits.findings_per_chain),
+        ..engine::Limits::default()
+    }
+}
+
+/// How spans and records are changed on their way out.
+pub fn changes(settings: &config::Settings) -> Changes {
+    let emit = &settings.emit;
+    Changes { enrich: emit.enrich, plan: emit.redaction }
 }

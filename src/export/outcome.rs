@@ -211,7 +211,9 @@ mod tests {
         let delay = open_message(&mut told, 1);
         put_varint_field(&mut told, 1, 1);
         put_varint_field(&mut told, 2, 500_000_000);
-        [delay, info, detail].map(|mark| close_message(&mut told, mark));
+        for mark in [delay, info, detail] {
+            close_message(&mut told, mark);
+        }
         let want = Outcome::Again { reason: "grpc_resource_exhausted", after: Some(after) };
         assert_eq!(of_grpc(8, Some(&told)), want);
         assert_eq!(of_grpc(8, Some(b"\x08\x08")), Outcome::Refused("grpc_resource_exhausted"));

@@ -10,6 +10,9 @@ use http_body_util::BodyExt;
 use super::Refusal;
 use super::budget::Share;
 
+/// From the first bytes of a body to how long it may be.
+pub type Announced<'a> = &'a (dyn Fn(&[u8]) -> Result<usize, Refusal> + Sync);
+
 /// How a body is gathered.
 pub struct Gather<'a> {
     pub share: &'a mut Share,
@@ -20,7 +23,7 @@ pub struct Gather<'a> {
     /// Longest time between two pieces.
     pub silence: Duration,
     /// Looks at the first bytes, once so many are there, and says how long the body may be.
-    pub announced: Option<(usize, &'a (dyn Fn(&[u8]) -> Result<usize, Refusal> + Sync))>,
+    pub announced: Option<(usize, Announced<'a>)>,
 }
 
 /// Reads a whole body. What comes with trailers is ignored.

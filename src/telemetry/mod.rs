@@ -9,7 +9,9 @@ mod meters;
 pub mod registry;
 pub mod serve;
 pub mod settings;
+mod verdicts;
 
 pub use logs::Logs;
 pub use meters::Meters;
 pub use settings::Settings;
+pub use verdicts::VerdictMeters;

@@ -9,4 +9,5 @@
 
 mod digests;
 mod order;
+mod edge;
 mod wire;

@@ -8,7 +8,7 @@ mod http;
 mod tls;
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 
 use super::batch::Batch;
@@ -19,8 +19,8 @@ use crate::wire::inflate::Coding;
 
 /// An exporter that can be sent to.
 pub enum Client {
-    Grpc(grpc::Grpc),
-    Http(http::Http),
+    Grpc(Box<grpc::Grpc>),
+    Http(Box<http::Http>),
     File(file::File),
     Console(console::Console),
 }
@@ -45,7 +45,7 @@ impl std::error::Error for ExporterError {}
 pub struct Fault(pub String);
 
 impl Fault {
-    fn file(path: &PathBuf, why: impl fmt::Display) -> Self {
+    fn file(path: &Path, why: impl fmt::Display) -> Self {
         Fault(format!("{}: {why}", path.display()))
     }
 }
@@ -57,8 +57,10 @@ impl Client {
     /// When the endpoint, a certificate, a token or a path cannot be used.
     pub fn new(exporter: &Exporter) -> Result<Self, ExporterError> {
         let built = match &exporter.kind {
-            Kind::Grpc(otlp) => grpc::Grpc::new(otlp).map(Client::Grpc),
-            Kind::Http(otlp, encoding) => http::Http::new(otlp, *encoding).map(Client::Http),
+            Kind::Grpc(otlp) => grpc::Grpc::new(otlp).map(|c| Client::Grpc(Box::new(c))),
+            Kind::Http(otlp, encoding) => {
+                http::Http::new(otlp, *encoding).map(|c| Client::Http(Box::new(c)))
+            }
             Kind::File(file) => file::File::open(file).map(Client::File),
             Kind::Console(show) => Ok(Client::Console(console::Console::new(*show))),
         };

@@ -1,0 +1,175 @@
+//! What the engine wants done: verdicts become events, spans and counts; held spans leave.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use super::outputs::{Gathered, Outputs};
+use super::release::{Changes, Release};
+use crate::emit::metrics::{self, Counted};
+use crate::emit::{Which, event, span};
+use crate::engine::{Effect, Engine};
+use crate::export::{Hold, Origin, Outbox};
+use crate::log::OutId;
+use crate::model::ids::{Arrival, Digest16, SpanRef};
+use crate::model::policy::Policy;
+use crate::model::record::Verdict;
+use crate::telemetry::VerdictMeters;
+use crate::wire::{Signal, encode};
+
+/// Where effects go.
+pub struct Effects {
+    pub parts: Parts,
+    told: HashMap<Digest16, Told>,
+    order: VecDeque<Digest16>,
+    scope: Vec<u8>,
+    nowhere: Origin,
+}
+
+/// What effects are carried out with.
+pub struct Parts {
+    pub hold: Arc<Hold>,
+    pub outbox: Arc<Outbox>,
+    pub outputs: Outputs,
+    pub meters: VerdictMeters,
+    pub policy: Arc<Policy>,
+    pub events: Which,
+    pub spans: Which,
+    pub changes: Changes,
+}
+
+/// What was said of a chain: counts and resources of its next revision need it.
+struct Told {
+    verdict: Box<Verdict>,
+    counted: Counted,
+    resource: Origin,
+}
+
+/// Chains that are remembered for their counts.
+const REMEMBERED: usize = 50_000;
+
+impl Effects {
+    pub fn new(parts: Parts) -> Self {
+        Effects {
+            parts,
+            told: HashMap::new(),
+            order: VecDeque::new(),
+            scope: encode::scope_origin("mcp-verdict", env!("CARGO_PKG_VERSION")),
+            nowhere: encode::resource_origin(&[]).into(),
+        }
+    }
+
+    /// Carries out what one round of the engine asked for.
+    pub fn apply(&mut self, effects: Vec<Effect>, engine: &Engine, now: Arrival) {
+        let mut logs = Gathered::new(Signal::Logs);
+        let mut spans = Gathered::new(Signal::Traces);
+        let mut release = Release::new(self.parts.changes);
+        for effect in effects {
+            match effect {
+                Effect::Verdict(verdict) => self.verdict(verdict, now, &mut logs, &mut spans),
+                Effect::Session(session) => {
+                    let item = event::session(&session, session.first_start, now.wall);
+                    self.event(session.span, item, &mut logs);
+                }
+                Effect::Drift(drift) => {
+                    self.parts.meters.record(&metrics::contract_drift(&drift));
+                    self.event(drift.span, event::contract_drift(&drift, now.wall), &mut logs);
+                }
+                Effect::Incident(incident) => {
+                    self.parts.meters.record(&metrics::incident(&incident));
+                    let contact =
+                        self.parts.policy.owner_contact(&incident.server, None, incident.owner);
+                    let item = event::incident(&incident, contact.as_deref(), now.wall);
+                    self.event(incident.span, item, &mut logs);
+                }
+                Effect::Release { span, with, .. } => {
+                    self.release(span, with, engine, &mut release);
+                }
+                Effect::Evicted { reason, count } => self.parts.meters.evicted(reason, count),
+                Effect::Late { count } => self.parts.meters.late(count),
+            }
+        }
+        release.send(&self.parts.outbox);
+        self.parts.outputs.push(spans.finish(&self.scope));
+        self.parts.outputs.push(logs.finish(&self.scope));
+    }
+
+    /// How long a round took, in nanoseconds.
+    pub fn took(&self, nanos: u64) {
+        self.parts.meters.judged(nanos);
+    }
+
+    /// At the end nothing is held: what no chain names leaves as it came.
+    pub fn end(&mut self) {
+        let mut release = Release::new(self.parts.changes);
+        for leaving in self.parts.hold.release_all() {
+            release.add(leaving, None, &self.parts.outbox);
+        }
+        release.send(&self.parts.outbox);
+    }
+
+    fn verdict(
+        &mut self,
+        verdict: Box<Verdict>,
+        now: Arrival,
+        logs: &mut Gathered,
+        spans: &mut Gathered,
+    ) {
+        let told = self.told.get(&verdict.id);
+        let counted = told.map(|told| told.counted).unwrap_or_default();
+        let previous = told.map(|told| &*told.verdict);
+        let (counted, samples) = metrics::verdict(&verdict, previous, counted);
+        samples.iter().for_each(|sample| self.parts.meters.record(sample));
+        let known = told.map(|told| told.resource.clone());
+        let resource = known.unwrap_or_else(|| self.resource(verdict.operator.span));
+        if self.parts.events.wants(&verdict) {
+            let item = event::verdict(&verdict, now.wall);
+            logs.add(resource.clone(), item, Some(out_id(&verdict)));
+        }
+        if self.parts.spans.wants(&verdict) {
+            let item = span::verdict(&verdict);
+            spans.add(resource.clone(), item, Some(out_id(&verdict)));
+        }
+        self.remember(Told { verdict, counted, resource });
+    }
+
+    fn remember(&mut self, told: Told) {
+        let id = told.verdict.id;
+        if self.told.insert(id, told).is_none() {
+            self.order.push_back(id);
+        }
+        while self.order.len() > REMEMBERED {
+            if let Some(oldest) = self.order.pop_front() {
+                self.told.remove(&oldest);
+            }
+        }
+    }
+
+    fn event(&self, of: SpanRef, item: Vec<u8>, logs: &mut Gathered) {
+        logs.add(self.resource(of), item, None);
+    }
+
+    fn resource(&self, of: SpanRef) -> Origin {
+        self.parts.hold.resource(of).unwrap_or_else(|| self.nowhere.clone())
+    }
+
+    fn release(
+        &self,
+        span: SpanRef,
+        with: Option<Digest16>,
+        engine: &Engine,
+        release: &mut Release,
+    ) {
+        let verdict = with.and_then(|id| {
+            engine.latest(&id).or_else(|| self.told.get(&id).map(|told| &*told.verdict))
+        });
+        for leaving in self.parts.hold.release(span) {
+            release.add(leaving, verdict, &self.parts.outbox);
+        }
+    }
+}
+
+/// Names a revision and its content; the time of judging is no part of it.
+fn out_id(verdict: &Verdict) -> OutId {
+    let content = event::verdict(verdict, 0);
+    OutId { chain: verdict.id, revision: verdict.revision, digest: Digest16::of(&[&content]) }
+}

@@ -1,0 +1,164 @@
+//! The one thread that owns the engine: events in, effects out.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+
+use super::effects::Effects;
+use crate::clock;
+use crate::engine::Engine;
+use crate::model::fact::{Bone, Fact, Sighting};
+use crate::model::ids::Position;
+
+/// All that reaches the engine.
+enum Event {
+    Sighting { position: Position, sighting: Sighting, room: OwnedSemaphorePermit },
+    Tick,
+    Drain(oneshot::Sender<()>),
+}
+
+/// The way to the engine.
+#[derive(Clone)]
+pub struct Judging {
+    events: mpsc::Sender<Event>,
+    /// Blocks of bytes that sightings may take while they wait.
+    room: Arc<Semaphore>,
+    progress: Arc<Progress>,
+}
+
+#[derive(Default)]
+struct Progress {
+    /// Milliseconds since the process started, at the end of the last event.
+    last: AtomicU64,
+    ticking: AtomicBool,
+    open_requests: AtomicU64,
+    ended: AtomicBool,
+}
+
+/// Room for one sighting, got before its export is promised.
+pub struct Room(OwnedSemaphorePermit);
+
+const BLOCK: usize = 256;
+const BLOCKS: usize = (32 << 20) / BLOCK;
+/// How long an export waits for the engine before it is refused.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+impl Judging {
+    /// Starts the thread and its ticks. The engine is ticked at least four times in a `settle`.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn start(engine: Engine, effects: Effects, settle: Duration) -> std::io::Result<Self> {
+        // Every event holds at least one block, ticks aside.
+        let (events, received) = mpsc::channel(BLOCKS + 16);
+        let progress = Arc::new(Progress::default());
+        let judging =
+            Judging { events, room: Arc::new(Semaphore::new(BLOCKS)), progress: progress.clone() };
+        let thread = std::thread::Builder::new().name("engine".into());
+        thread.spawn(move || {
+            Thread { engine, effects, progress: progress.clone() }.run(received);
+            progress.ended.store(true, Ordering::Relaxed);
+        })?;
+        let every = (settle / 4).clamp(Duration::from_millis(10), Duration::from_millis(250));
+        tokio::spawn(judging.clone().tick(every));
+        Ok(judging)
+    }
+
+    async fn tick(self, every: Duration) {
+        let mut interval = tokio::time::interval(every);
+        interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+        loop {
+            interval.tick().await;
+            // One tick at a time: a busy engine catches up by one, not by many.
+            let waits = self.progress.ticking.swap(true, Ordering::Relaxed);
+            if !waits && self.events.send(Event::Tick).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Room for a sighting; `None` when the engine is that far behind.
+    pub async fn reserve(&self, sighting: &Sighting) -> Option<Room> {
+        let bytes = sighting.bones.len() * size_of::<Bone>()
+            + sighting.facts.len() * (size_of::<Fact>() + 512);
+        let blocks = u32::try_from((bytes / BLOCK + 1).min(BLOCKS)).unwrap_or(1);
+        let permit = self.room.clone().acquire_many_owned(blocks);
+        tokio::time::timeout(PATIENCE, permit).await.ok()?.ok().map(Room)
+    }
+
+    /// Shows the engine what one export held.
+    pub fn see(&self, position: Position, sighting: Sighting, room: Room) {
+        // There is a place for every block; the thread ends with the process.
+        let _ = self.events.try_send(Event::Sighting { position, sighting, room: room.0 });
+    }
+
+    /// Everything held leaves; the engine ends.
+    pub async fn drain(&self) {
+        let (done, drained) = oneshot::channel();
+        if self.events.send(Event::Drain(done)).await.is_ok() {
+            // An engine that has ended holds nothing.
+            let _ = drained.await;
+        }
+    }
+
+    /// Exports that wait for the engine.
+    pub fn waiting(&self) -> usize {
+        self.events.max_capacity() - self.events.capacity()
+    }
+
+    /// Requests without an answer.
+    pub fn open_requests(&self) -> u64 {
+        self.progress.open_requests.load(Ordering::Relaxed)
+    }
+
+    /// How long the engine has not moved; it always has work, its ticks.
+    pub fn still(&self) -> Duration {
+        let last = self.progress.last.load(Ordering::Relaxed);
+        Duration::from_millis(clock::monotonic_millis().saturating_sub(last))
+    }
+
+    /// Whether the thread is gone.
+    pub fn ended(&self) -> bool {
+        self.progress.ended.load(Ordering::Relaxed)
+    }
+}
+
+struct Thread {
+    engine: Engine,
+    effects: Effects,
+    progress: Arc<Progress>,
+}
+
+impl Thread {
+    fn run(mut self, mut events: mpsc::Receiver<Event>) {
+        while let Some(event) = events.blocking_recv() {
+            match event {
+                Event::Sighting { position, sighting, room } => {
+                    self.engine.see(position, sighting, clock::now());
+                    drop(room);
+                }
+                Event::Tick => self.tick(),
+                Event::Drain(done) => {
+                    let effects = self.engine.drain(clock::now());
+                    self.effects.apply(effects, &self.engine, clock::now());
+                    self.effects.end();
+                    // Who asked may have stopped waiting.
+                    let _ = done.send(());
+                    return;
+                }
+            }
+            self.progress.last.store(clock::monotonic_millis(), Ordering::Relaxed);
+        }
+    }
+
+    fn tick(&mut self) {
+        self.progress.ticking.store(false, Ordering::Relaxed);
+        let began = clock::now();
+        let effects = self.engine.tick(began);
+        self.effects.apply(effects, &self.engine, began);
+        self.effects.took(clock::now().monotonic.saturating_sub(began.monotonic));
+        self.progress.open_requests.store(self.engine.open_requests(), Ordering::Relaxed);
+    }
+}

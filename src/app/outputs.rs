@@ -1,0 +1,128 @@
+//! What of ours leaves: events and verdict spans, logged before they are sent.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use opentelemetry::KeyValue;
+use opentelemetry::metrics::Counter;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::export::{Due, Origin, Outbox, Parcel};
+use crate::log::{Kind, Log, OutId, Part, Record};
+use crate::wire::Signal;
+use crate::wire::inflate::Coding;
+use crate::wire::regroup;
+
+/// Items of ours, gathered until they are sent together.
+pub struct Gathered {
+    signal: Signal,
+    items: Vec<(Origin, Vec<u8>)>,
+    ids: Vec<OutId>,
+}
+
+impl Gathered {
+    pub fn new(signal: Signal) -> Self {
+        Gathered { signal, items: Vec::new(), ids: Vec::new() }
+    }
+
+    /// Adds the body of a `LogRecord` or `Span`, under the resource of what it speaks of.
+    pub fn add(&mut self, resource: Origin, item: Vec<u8>, id: Option<OutId>) {
+        self.items.push((resource, item));
+        self.ids.extend(id);
+    }
+
+    /// One request; `None` when nothing was added.
+    pub fn finish(self, scope: &[u8]) -> Option<Output> {
+        if self.items.is_empty() {
+            return None;
+        }
+        let part = |(resource, item)| regroup::Part { resource, scope, item };
+        let parts: Vec<regroup::Part<'_>> =
+            self.items.iter().map(|(resource, item)| part((resource, item))).collect();
+        let bytes = Bytes::from(regroup::regroup(&parts));
+        Some(Output { signal: self.signal, bytes, items: self.items.len(), ids: self.ids })
+    }
+}
+
+/// An export request of our own making.
+pub struct Output {
+    signal: Signal,
+    bytes: Bytes,
+    items: usize,
+    ids: Vec<OutId>,
+}
+
+enum Event {
+    Output(Output),
+    Flush(oneshot::Sender<()>),
+}
+
+/// Takes outputs in order; full, it makes the engine wait, never the network.
+#[derive(Clone)]
+pub struct Outputs {
+    sender: mpsc::Sender<Event>,
+}
+
+const WAITING: usize = 256;
+
+impl Outputs {
+    /// Starts the task that logs and sends.
+    pub fn start(log: Arc<dyn Log>, outbox: Arc<Outbox>, lost: Counter<u64>) -> Self {
+        let (sender, mut events) = mpsc::channel(WAITING);
+        tokio::spawn(async move {
+            while let Some(event) = events.recv().await {
+                match event {
+                    Event::Output(output) => send(output, &*log, &outbox, &lost).await,
+                    // Who asked may have stopped waiting.
+                    Event::Flush(done) => {
+                        let _ = done.send(());
+                    }
+                }
+            }
+        });
+        Outputs { sender }
+    }
+
+    /// Hands over one output, from a thread that may wait.
+    pub fn push(&self, output: Option<Output>) {
+        if let Some(output) = output {
+            // The task ends with the process.
+            let _ = self.sender.blocking_send(Event::Output(output));
+        }
+    }
+
+    /// Waits until everything handed over before is logged and on its way.
+    pub async fn flush(&self) {
+        let (done, flushed) = oneshot::channel();
+        if self.sender.send(Event::Flush(done)).await.is_ok() {
+            // An ended task has nothing to flush.
+            let _ = flushed.await;
+        }
+    }
+}
+
+async fn send(output: Output, log: &dyn Log, outbox: &Outbox, lost: &Counter<u64>) {
+    let record = Record {
+        kind: Kind::Out(output.ids),
+        signal: output.signal,
+        coding: Coding::Identity,
+        payload: output.bytes.clone(),
+    };
+    let position = match log.append(record).await {
+        Ok(position) => position,
+        Err(error) => {
+            lost.add(output.items as u64, &[KeyValue::new("reason", "not_logged")]);
+            tracing::warn!(%error, items = output.items, "events or verdict spans were dropped");
+            return;
+        }
+    };
+    outbox.ledger.open(position, outbox.lanes_of(output.signal), true, 0);
+    outbox.push(&Parcel {
+        signal: output.signal,
+        plain_length: output.bytes.len(),
+        bytes: output.bytes,
+        coding: Coding::Identity,
+        items: output.items,
+        dues: [Due { position, part: Part::Rest, weight: 1 }].into(),
+    });
+}

@@ -1,0 +1,11 @@
+//! The edge as clients and backends see it: the whole program in this process, real ports, and
+//! peers that know OTLP by `prost` and `tonic` instead of by our own code.
+
+// A helper that cannot go on fails the test that called it.
+#![allow(clippy::unwrap_used)]
+
+mod delivery;
+mod judged;
+mod receiving;
+mod starting;
+mod support;

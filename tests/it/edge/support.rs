@@ -1,0 +1,296 @@
+//! A backend, a program in front of it, and spans to send.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto::Builder;
+use mcp_verdict::app::App;
+use mcp_verdict::config::{Settings, Sources, load_with};
+use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::common::v1::any_value::Value;
+use opentelemetry_proto::tonic::common::v1::{AnyValue, InstrumentationScope, KeyValue};
+use opentelemetry_proto::tonic::logs::v1::LogRecord;
+use opentelemetry_proto::tonic::resource::v1::Resource;
+use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span, Status};
+use prost::Message;
+
+/// One request that the backend got.
+#[derive(Clone, Debug)]
+pub struct Got {
+    pub path: String,
+    pub coding: String,
+    pub body: Bytes,
+}
+
+/// Status and body.
+pub type Reply = (u16, &'static [u8]);
+
+/// An OTLP/HTTP backend that keeps raw bodies, and answers from a script, then 200.
+#[derive(Clone)]
+pub struct Backend {
+    pub address: SocketAddr,
+    got: Arc<Mutex<Vec<Got>>>,
+    script: Arc<Mutex<VecDeque<Reply>>>,
+    delay: Duration,
+}
+
+impl Backend {
+    pub async fn start(script: &[Reply]) -> Self {
+        Self::slow(script, Duration::ZERO).await
+    }
+
+    pub async fn slow(script: &[Reply], delay: Duration) -> Self {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let backend = Backend {
+            address: listener.local_addr().unwrap(),
+            got: Arc::default(),
+            script: Arc::new(Mutex::new(script.iter().copied().collect())),
+            delay,
+        };
+        let serving = backend.clone();
+        tokio::spawn(async move {
+            loop {
+                let Ok((stream, _)) = listener.accept().await else { return };
+                let backend = serving.clone();
+                let service = service_fn(move |request| backend.clone().answer(request));
+                tokio::spawn(async move {
+                    let builder = Builder::new(TokioExecutor::new());
+                    let _ = builder.serve_connection(TokioIo::new(stream), service).await;
+                });
+            }
+        });
+        backend
+    }
+
+    async fn answer(self, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+        let path = request.uri().path().to_owned();
+        let coding = request.headers().get("content-encoding");
+        let coding = coding.map(|v| v.to_str().unwrap().to_owned()).unwrap_or_default();
+        let body = request.into_body().collect().await.unwrap().to_bytes();
+        self.got.lock().unwrap().push(Got { path, coding, body });
+        tokio::time::sleep(self.delay).await;
+        let (status, body) = self.script.lock().unwrap().pop_front().unwrap_or((200, b""));
+        let mut response = Response::new(Full::new(Bytes::from_static(body)));
+        *response.status_mut() = status.try_into().unwrap();
+        response.headers_mut().insert("content-type", "application/x-protobuf".parse().unwrap());
+        Ok(response)
+    }
+
+    /// Requests on a path so far.
+    pub fn requests(&self, path: &str) -> Vec<Got> {
+        self.got.lock().unwrap().iter().filter(|got| got.path == path).cloned().collect()
+    }
+
+    /// Spans so far, verdict spans among them.
+    pub fn spans(&self) -> Vec<Span> {
+        let requests = self.requests("/v1/traces");
+        let bodies =
+            requests.iter().map(|got| ExportTraceServiceRequest::decode(got.body.clone()).unwrap());
+        let scopes = bodies.flat_map(|b| b.resource_spans).flat_map(|r| r.scope_spans);
+        scopes.flat_map(|scope| scope.spans).collect()
+    }
+
+    /// Log records so far, each with its resource.
+    pub fn records(&self) -> Vec<(Resource, LogRecord)> {
+        let requests = self.requests("/v1/logs");
+        let bodies =
+            requests.iter().map(|got| ExportLogsServiceRequest::decode(got.body.clone()).unwrap());
+        let resources = bodies.flat_map(|body| body.resource_logs);
+        let of = |(resource, records): (Resource, Vec<LogRecord>)| {
+            records.into_iter().map(move |record| (resource.clone(), record))
+        };
+        resources
+            .map(|r| {
+                let records = r.scope_logs.into_iter().flat_map(|s| s.log_records).collect();
+                (r.resource.unwrap_or_default(), records)
+            })
+            .flat_map(of)
+            .collect()
+    }
+
+    /// Waits until `ready` holds; panics after so many seconds.
+    pub async fn until(&self, seconds: u64, what: &str, ready: impl Fn(&Self) -> bool) {
+        let end = Instant::now() + Duration::from_secs(seconds);
+        while !ready(self) {
+            assert!(Instant::now() < end, "{what}: not within {seconds} s");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+}
+
+/// Settings in front of a backend; `more` are `key=value`s over them.
+pub fn settings(backend: &Backend, more: &[&str]) -> Settings {
+    let set = [
+        "receivers.otlp.protocols.grpc.endpoint=127.0.0.1:0".to_owned(),
+        "receivers.otlp.protocols.http.endpoint=127.0.0.1:0".to_owned(),
+        "service.telemetry.metrics.endpoint=127.0.0.1:0".to_owned(),
+        "service.telemetry.health.endpoint=127.0.0.1:0".to_owned(),
+        "processors.mcp_verdict.settle=300ms".to_owned(),
+        format!("exporters.otlp_http.endpoint=http://{}", backend.address),
+        "exporters.otlp_http.retry_on_failure.initial_interval=50ms".to_owned(),
+    ];
+    let set = set.into_iter().chain(more.iter().map(|text| (*text).to_owned())).collect();
+    let sources = Sources { files: Vec::new(), set };
+    load_with(&sources, &|_| None).unwrap_or_else(|mistakes| panic!("{mistakes:?}"))
+}
+
+/// A running program and a client of it.
+pub struct Program {
+    pub app: App,
+    client: reqwest::Client,
+}
+
+impl Program {
+    pub async fn start(backend: &Backend, more: &[&str]) -> Self {
+        let app = App::start(&settings(backend, more)).await.unwrap();
+        Program { app, client: client() }
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.app.http_address().unwrap())
+    }
+
+    /// Posts a protobuf body.
+    pub async fn post(
+        &self,
+        path: &str,
+        body: impl Into<Bytes>,
+        coding: &str,
+    ) -> reqwest::Response {
+        let mut request = self.client.post(self.url(path)).body(body.into());
+        request = request.header("content-type", "application/x-protobuf");
+        if !coding.is_empty() {
+            request = request.header("content-encoding", coding);
+        }
+        request.send().await.unwrap()
+    }
+
+    /// Sends spans of one service; they must be taken.
+    pub async fn send(&self, service: &str, spans: Vec<Span>) {
+        let body = export(service, spans).encode_to_vec();
+        assert_eq!(self.post("/v1/traces", body, "").await.status(), 200);
+    }
+
+    /// A sample of `/metrics`: the sum over all series whose name and labels hold these texts.
+    pub async fn metric(&self, name: &str, labels: &[&str]) -> f64 {
+        let url = format!("http://{}/metrics", self.app.metrics_address.unwrap());
+        let text = self.client.get(url).send().await.unwrap().text().await.unwrap();
+        let lines = text.lines().filter(|line| line.starts_with(name));
+        let wanted = lines.filter(|line| labels.iter().all(|label| line.contains(label)));
+        wanted.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()).sum()
+    }
+
+    /// Status and body of a health endpoint.
+    pub async fn health(&self, path: &str) -> (u16, serde_json::Value) {
+        let url = format!("http://{}{path}", self.app.health_address.unwrap());
+        let response = self.client.get(url).send().await.unwrap();
+        let status = response.status().as_u16();
+        let body = response.bytes().await.unwrap();
+        (status, serde_json::from_slice(&body).unwrap())
+    }
+}
+
+/// The client's library is built without a default for TLS.
+pub fn client() -> reqwest::Client {
+    let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::new()
+}
+
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+/// An id that no other test uses.
+pub fn fresh() -> u64 {
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+pub fn trace() -> Vec<u8> {
+    [0xe0u64.to_be_bytes(), fresh().to_be_bytes()].concat()
+}
+
+fn now() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    since.as_nanos() as u64
+}
+
+pub fn text(key: &str, value: &str) -> KeyValue {
+    let value = AnyValue { value: Some(Value::StringValue(value.into())) };
+    KeyValue { key: key.into(), value: Some(value), ..KeyValue::default() }
+}
+
+pub fn number(key: &str, value: i64) -> KeyValue {
+    let value = AnyValue { value: Some(Value::IntValue(value)) };
+    KeyValue { key: key.into(), value: Some(value), ..KeyValue::default() }
+}
+
+/// A plain client span that ended just now.
+pub fn span(trace: &[u8], name: &str) -> Span {
+    Span {
+        trace_id: trace.to_vec(),
+        span_id: (0x5a00_0000_0000_0000 | fresh()).to_be_bytes().to_vec(),
+        name: name.into(),
+        kind: 3,
+        start_time_unix_nano: now() - 2_000_000,
+        end_time_unix_nano: now() - 1_000_000,
+        ..Span::default()
+    }
+}
+
+/// The asking half of a tool call, in the words of the semantic conventions.
+pub fn call(trace: &[u8], tool: &str) -> Span {
+    let request = fresh().to_string();
+    Span {
+        attributes: vec![
+            text("mcp.method.name", "tools/call"),
+            text("gen_ai.tool.name", tool),
+            text("mcp.session.id", &format!("session-{request}")),
+            text("jsonrpc.request.id", &request),
+            text("mcp.protocol.version", "2025-11-25"),
+            text("network.transport", "tcp"),
+            text("server.address", "tools.example.com"),
+        ],
+        ..span(trace, &format!("tools/call {tool}"))
+    }
+}
+
+pub fn failed(mut span: Span, error: &str) -> Span {
+    span.status = Some(Status { code: 2, message: String::new() });
+    span.attributes.push(text("error.type", error));
+    span
+}
+
+pub fn export(service: &str, spans: Vec<Span>) -> ExportTraceServiceRequest {
+    ExportTraceServiceRequest {
+        resource_spans: vec![ResourceSpans {
+            resource: Some(Resource {
+                attributes: vec![text("service.name", service)],
+                ..Resource::default()
+            }),
+            scope_spans: vec![ScopeSpans {
+                scope: Some(InstrumentationScope { name: "peer".into(), ..Default::default() }),
+                spans,
+                ..ScopeSpans::default()
+            }],
+            ..ResourceSpans::default()
+        }],
+    }
+}
+
+/// The text value of an attribute.
+pub fn attribute<'a>(attributes: &'a [KeyValue], key: &str) -> Option<&'a str> {
+    let attribute = attributes.iter().find(|attribute| attribute.key == key)?;
+    match attribute.value.as_ref()?.value.as_ref()? {
+        Value::StringValue(text) => Some(text),
+        _ => None,
+    }
+}
