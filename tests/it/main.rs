@@ -8,6 +8,6 @@
 )]
 
 mod digests;
-mod order;
 mod edge;
+mod order;
 mod wire;
