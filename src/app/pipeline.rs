@@ -1,5 +1,6 @@
 //! What happens to an accepted export: logged, sent on, and shown to the engine.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,8 +10,8 @@ use super::judging::{Judging, Room};
 use super::release::{Changes, Release};
 use crate::export::{Due, Hold, Outbox, Parcel};
 use crate::log::{Kind, Log, Part, Record, Refused};
-use crate::model::fact::Sighting;
-use crate::model::ids::Position;
+use crate::model::fact::{Bone, Sighting};
+use crate::model::ids::{Position, SpanRef, sane};
 use crate::model::policy::Policy;
 use crate::normalise::sight;
 use crate::receive::{Intake, Received, Refusal, Taking};
@@ -36,7 +37,8 @@ const IN_PLACE: usize = 64 << 10;
 
 impl Pipeline {
     async fn accept(self: Arc<Self>, export: Received) -> Result<(), Refusal> {
-        let sighting = self.sight(&export).await?;
+        let mut sighting = self.sight(&export).await?;
+        leave_untimed(&mut sighting);
         let room = self.room(&sighting).await?;
         // A sender that leaves now cancels its request, but not what was written of it.
         let stored = tokio::spawn(async move {
@@ -145,6 +147,17 @@ impl Pipeline {
         }
         release.send(&self.outbox);
     }
+}
+
+/// A span without times that can be believed never says that it is over: there is nothing to wait
+/// for. It leaves with its export, in its order; its verdict follows as an event and a span.
+fn leave_untimed(sighting: &mut Sighting) {
+    let timed = |bone: &&Bone| sane(bone.start) && sane(bone.end) && bone.start <= bone.end;
+    let timed: HashSet<SpanRef> = match sighting.held.is_empty() {
+        true => return,
+        false => sighting.bones.iter().filter(timed).map(|bone| bone.at).collect(),
+    };
+    sighting.held.retain(|held| timed.contains(&held.at));
 }
 
 /// Held spans, by how many copies are kept: an index that stands twice is one.

@@ -1,8 +1,9 @@
 //! Checks a whole export once, then lends views of what is in it.
 //!
-//! Promises: [`check`] refuses exactly what readers behind us would refuse (cut-off fields, wrong
-//! wire types of known fields, more than [`MAX_DEPTH`] nested messages) and nothing else: invalid
-//! UTF-8, unknown fields and enum values, duplicate keys and odd times pass. Views borrow from the
+//! Promises: [`check`] refuses what readers behind us would refuse (cut-off fields, text and
+//! messages that are written as numbers or the other way round, more than [`MAX_DEPTH`] nested
+//! messages) and nothing else: invalid UTF-8, unknown fields and enum values, duplicate keys, odd
+//! times and numbers of another width pass. Views borrow from the
 //! export and follow proto3: the last scalar wins, a message that occurs twice is merged. On bytes
 //! that were not checked a view ends at the first unreadable field; it never panics.
 
@@ -67,6 +68,8 @@ fn walk(
             (kind, WireValue::Bytes(packed)) if known.rule == Rule::Many => {
                 check_packed(kind, packed, base + field.body_start())?;
             }
+            // A number written as another kind of number: to protobuf an unknown field.
+            (kind, value) if kind.wire_type() != 2 && wire_type(value) != 2 => {}
             _ => {
                 let offset = base + field.range.start;
                 return Err(Malformed { offset, reason: "a known field of another wire type" });

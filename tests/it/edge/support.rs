@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -42,6 +42,7 @@ pub struct Backend {
     pub address: SocketAddr,
     got: Arc<Mutex<Vec<Got>>>,
     script: Arc<Mutex<VecDeque<Reply>>>,
+    dead: Arc<AtomicBool>,
     delay: Duration,
 }
 
@@ -56,6 +57,7 @@ impl Backend {
             address: listener.local_addr().unwrap(),
             got: Arc::default(),
             script: Arc::new(Mutex::new(script.iter().copied().collect())),
+            dead: Arc::default(),
             delay,
         };
         let serving = backend.clone();
@@ -78,13 +80,27 @@ impl Backend {
         let coding = request.headers().get("content-encoding");
         let coding = coding.map(|v| v.to_str().unwrap().to_owned()).unwrap_or_default();
         let body = request.into_body().collect().await.unwrap().to_bytes();
-        self.got.lock().unwrap().push(Got { path, coding, body });
+        if !self.dead.load(Ordering::Relaxed) {
+            self.got.lock().unwrap().push(Got { path, coding, body });
+        }
         tokio::time::sleep(self.delay).await;
-        let (status, body) = self.script.lock().unwrap().pop_front().unwrap_or((200, b""));
+        let (status, body) = match self.dead.load(Ordering::Relaxed) {
+            true => (503, &b""[..]),
+            false => self.next(),
+        };
         let mut response = Response::new(Full::new(Bytes::from_static(body)));
         *response.status_mut() = status.try_into().unwrap();
         response.headers_mut().insert("content-type", "application/x-protobuf".parse().unwrap());
         Ok(response)
+    }
+
+    fn next(&self) -> Reply {
+        self.script.lock().unwrap().pop_front().unwrap_or((200, b""))
+    }
+
+    /// While it is dead every request is answered with 503 and forgotten.
+    pub fn set_dead(&self, dead: bool) {
+        self.dead.store(dead, Ordering::Relaxed);
     }
 
     /// Requests on a path so far.
