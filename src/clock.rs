@@ -27,6 +27,11 @@ pub fn monotonic_millis() -> u64 {
     u64::try_from(START.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
+/// The clock that timers of the runtime wait for; it stands still where a test pauses it.
+pub fn timer() -> tokio::time::Instant {
+    tokio::time::Instant::now()
+}
+
 /// The wall clock, for dates in protocols.
 pub fn system() -> SystemTime {
     SystemTime::now()

@@ -1,4 +1,5 @@
-//! The `mcp-verdict` program: everything it does is in the library, so that tests drive the same code.
+//! The `mcp-verdict` program: everything it does is in the library, so that tests drive the same
+//! code.
 
 use std::process::ExitCode;
 

@@ -20,6 +20,7 @@ use std::time::Duration;
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::Meter;
 
+use crate::clock::timer;
 use crate::config::Settings;
 use crate::emit;
 use crate::engine::Engine;
@@ -133,8 +134,8 @@ impl App {
 
     /// Ends inside `shutdown_timeout`: intake first, then what is owed.
     pub async fn stop(self) -> Ended {
-        let deadline = tokio::time::Instant::now() + self.shutdown_timeout;
-        let left = || deadline.saturating_duration_since(tokio::time::Instant::now());
+        let deadline = timer() + self.shutdown_timeout;
+        let left = || deadline.saturating_duration_since(timer());
         // Requests that had begun get a part of the time; the rest is for deliveries.
         self.receivers.stop(left() / 4).await;
         let Core { judging, outputs, meters, outbox, log, .. } = self.core;

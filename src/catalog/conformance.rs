@@ -1,8 +1,8 @@
 //! Whether what was sent and what came back fit the definition (judgment.md §7): argument names
 //! outside the input schema, structured content that the output schema refuses.
 //!
-//! Validation is the `jsonschema` crate's. Whatever it cannot decide, because the schema is no schema
-//! or refers to somewhere else, is no finding.
+//! Validation is the `jsonschema` crate's. Whatever it cannot decide, because the schema is no
+//! schema or refers to somewhere else, is no finding.
 
 use std::collections::BTreeSet;
 

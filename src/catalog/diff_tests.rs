@@ -33,7 +33,8 @@ fn base() -> Value {
         "inputSchema": {
             "type": "object",
             "properties": {
-                "query": {"type": "string", "minLength": 1, "maxLength": 100, "description": "What"},
+                "query": {"type": "string", "minLength": 1, "maxLength": 100,
+                    "description": "What"},
                 "limit": {"type": "integer", "minimum": 1, "maximum": 50, "default": 10},
                 "order": {"type": "string", "enum": ["asc", "desc", "rank"]},
                 "ratio": {"type": "number", "exclusiveMinimum": 0, "multipleOf": 0.5},
@@ -42,9 +43,10 @@ fn base() -> Value {
                     "maxItems": 5, "uniqueItems": true},
                 "either": {"anyOf": [{"type": "string"}, {"type": "null"}]},
                 "shape": {"oneOf": [
-                    {"type": "object", "properties": {"kind": {"const": "a"}, "x": {"type": "number"}},
-                        "required": ["kind"]},
-                    {"type": "object", "properties": {"kind": {"const": "b"}}, "required": ["kind"]}]},
+                    {"type": "object", "required": ["kind"],
+                        "properties": {"kind": {"const": "a"}, "x": {"type": "number"}}},
+                    {"type": "object", "required": ["kind"],
+                        "properties": {"kind": {"const": "b"}}}]},
                 "place": {"$ref": "#/$defs/Place"},
                 "pair": {"type": "array", "prefixItems": [{"type": "string"}, {"type": "integer"}]},
                 "labels": {"type": "object", "additionalProperties": {"type": "string"}},

@@ -260,8 +260,15 @@ fn signal_of(message: &[u8]) -> Result<Option<Signal>, String> {
 mod tests {
     use super::*;
 
-    const SPANS: &str = r#"{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"0102030405060708090a0b0c0d0e0f10","spanId":"0102030405060708","name":"a"}]}]}]}"#;
-    const LOGS: &str = r#"{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"timeUnixNano":"5","body":{"stringValue":"b"}}]}]}]}"#;
+    const SPANS: &str = concat!(
+        r#"{"resourceSpans":[{"scopeSpans":[{"spans":[{"#,
+        r#""traceId":"0102030405060708090a0b0c0d0e0f10","spanId":"0102030405060708","name":"a"}"#,
+        "]}]}]}"
+    );
+    const LOGS: &str = concat!(
+        r#"{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"#,
+        r#""timeUnixNano":"5","body":{"stringValue":"b"}}]}]}]}"#
+    );
     const METRICS: &str =
         r#"{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"name":"m","gauge":{}}]}]}]}"#;
 

@@ -4,15 +4,15 @@
 //! could not tell; a listing with a page missing is "could not tell"; only `init` and `approve`
 //! write, and only what they say.
 
+use super::lock_input::{Listed, complete, listed};
 use super::lock_report::{Format, Report, Row, Status};
-use super::lock_telemetry::{definitions_from_telemetry, is_recording};
 use super::lockfile_io::{self, Trouble};
 use super::{Exit, Failure, terminal};
 use crate::catalog::check::{located_by_pin, unlocated};
 use crate::catalog::diff;
-use crate::catalog::listing::{Listing, read_listing};
 use crate::catalog::lockfile::{Holder, Lockfile, Mark, Pin, PinKey, anyones};
 use crate::catalog::projection::{full_name, registry_digest};
+use crate::clock;
 use crate::model::digest::{Definition, Digest};
 use clap::{Args, Subcommand};
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,19 +57,19 @@ enum Command {
 }
 
 #[derive(Args, Debug)]
-struct Input {
+pub(super) struct Input {
     /// Answers of `tools/list`, one page after another; `-` or nothing is standard input
     #[arg(value_name = "FILE")]
-    files: Vec<PathBuf>,
+    pub(super) files: Vec<PathBuf>,
     #[command(flatten)]
-    shared: Shared,
+    pub(super) shared: Shared,
 }
 
 #[derive(Args, Debug)]
-struct Shared {
+pub(super) struct Shared {
     /// The server's name in the lockfile; may be left out where it holds one server
     #[arg(long, value_name = "NAME")]
-    server: Option<String>,
+    pub(super) server: Option<String>,
     /// The lockfile
     #[arg(long, value_name = "FILE", default_value = "mcp-tools.lock")]
     lockfile: PathBuf,
@@ -109,7 +109,7 @@ impl From<std::io::Error> for Stop {
     }
 }
 
-fn failed(text: impl Into<String>) -> Stop {
+pub(super) fn failed(text: impl Into<String>) -> Stop {
     Stop::Told(Exit::Input, text.into())
 }
 
@@ -118,7 +118,7 @@ pub fn run(args: &LockArgs) -> Result<Exit, Failure> {
     let mut around = Surroundings {
         input: &mut std::io::stdin().lock(),
         output: &mut std::io::stdout().lock(),
-        now: SystemTime::now(),
+        now: clock::system(),
     };
     run_with(args, &mut around).map_err(|stop| match stop {
         Stop::Output(error) => Failure::Output(error),
@@ -386,92 +386,4 @@ fn server(shared: &Shared, listed: &Listed, lockfile: &Lockfile) -> Result<Strin
         ))),
         _ => Err(failed("the lockfile holds more than one server; say --server NAME")),
     }
-}
-
-/// The tools that the files show, and what is known about them as a whole.
-struct Listed {
-    tools: Vec<Definition>,
-    /// The server that a recording names.
-    server: Option<String>,
-    /// Whether a tool that is missing here is gone.
-    whole: bool,
-}
-
-fn listed(input: &Input, around: &mut Surroundings<'_>) -> Result<Listed, Stop> {
-    let is_text = |file: &PathBuf| std::fs::read_to_string(file).ok();
-    let recording = |file: &PathBuf| is_recording(file, is_text(file).as_deref());
-    if !input.files.is_empty() && input.files.iter().all(recording) {
-        return recorded(input);
-    }
-    Ok(Listed { tools: complete(&input.files, around)?, server: None, whole: true })
-}
-
-fn recorded(input: &Input) -> Result<Listed, Stop> {
-    let mut servers =
-        definitions_from_telemetry(&input.files).map_err(|error| failed(error.to_string()))?;
-    if let Some(server) = &input.shared.server {
-        let tools = servers.remove(server).ok_or_else(|| {
-            failed(format!(
-                "no definitions of {server:?} in the recording; it may name it otherwise"
-            ))
-        })?;
-        return Ok(Listed { tools, server: Some(server.clone()), whole: false });
-    }
-    let names: Vec<String> = servers.keys().cloned().collect();
-    match (servers.pop_first(), names.len()) {
-        (Some((server, tools)), 1) => Ok(Listed { tools, server: Some(server), whole: false }),
-        (None, _) => Err(failed(
-            "no tool definitions in the recording; clients record them in \
-             mcp_evidence.list.definitions",
-        )),
-        _ => Err(failed(format!("the recording shows {names:?}; say --server NAME"))),
-    }
-}
-
-/// All pages of a listing, with nothing missing and nothing twice.
-fn complete(files: &[PathBuf], around: &mut Surroundings<'_>) -> Result<Vec<Definition>, Stop> {
-    let mut all = Listing::default();
-    let standard = [PathBuf::from("-")];
-    let files = if files.is_empty() { &standard[..] } else { files };
-    for file in files {
-        let text = text_of(file, around)?;
-        if is_recording(file, Some(&text)) {
-            return Err(failed(
-                "a recording of telemetry is read from files alone, not beside pages",
-            ));
-        }
-        let page =
-            read_listing(&text).map_err(|error| failed(format!("{}: {error}", file.display())))?;
-        all.tools.extend(page.tools);
-        all.next_cursor = page.next_cursor;
-        all.unreadable += page.unreadable;
-    }
-    if all.unreadable > 0 {
-        return Err(failed(format!("{} entries are not tool definitions", all.unreadable)));
-    }
-    if all.next_cursor.is_some() {
-        return Err(failed(
-            "the listing goes on (nextCursor); ask for the next page and add its file",
-        ));
-    }
-    let mut seen: BTreeMap<&str, &Definition> = BTreeMap::new();
-    for tool in &all.tools {
-        if seen.insert(full_name(tool), tool).is_some_and(|twin| twin.digest != tool.digest) {
-            let name = tool.name.as_str();
-            return Err(failed(format!("{name:?} is listed twice, with two definitions")));
-        }
-    }
-    let mut kept = BTreeSet::new();
-    Ok(all.tools.iter().filter(|tool| kept.insert(full_name(tool))).cloned().collect())
-}
-
-fn text_of(file: &Path, around: &mut Surroundings<'_>) -> Result<String, Stop> {
-    let mut text = String::new();
-    let read = if file == Path::new("-") {
-        around.input.read_to_string(&mut text).map(drop)
-    } else {
-        std::fs::read_to_string(file).map(|read| text = read)
-    };
-    read.map_err(|error| failed(format!("{}: cannot read: {error}", file.display())))?;
-    Ok(text)
 }

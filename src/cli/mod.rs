@@ -5,6 +5,7 @@ pub mod explain;
 mod grid;
 pub mod input;
 pub mod lock;
+mod lock_input;
 mod lock_report;
 mod lock_telemetry;
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Notifications (judgment.md §4.4): they have no id; they attach to a scope, and through a token or
-//! a request id to a request. One notification seen at both ends is one.
+//! Notifications (judgment.md §4.4): they have no id; they attach to a scope, and through a token
+//! or a request id to a request. One notification seen at both ends is one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

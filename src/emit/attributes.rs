@@ -93,7 +93,8 @@ pub const VERDICT: &[Row] = rows! {
     "failure.outcome", Full, |v| word(v.failure_layers.outcome.as_str()),
         "rung of the failure ladder";
     "convergence", Full, |v| word(v.convergence?.as_str()), "the catalog at the call's start";
-    "contract.status", Full, |v| word(v.contract.status?.as_str()), "the tool against its reference";
+    "contract.status", Full, |v| word(v.contract.status?.as_str()),
+        "the tool against its reference";
     "contract.digest", Full, |v| name(&v.contract.digest), "the definition the caller holds";
     "retry", Full, |v| word(v.retry.as_str()), "whether trying again is safe";
     "operation.id", Full, |v| name(&v.operation_id), "joins attempts and rounds";
@@ -112,7 +113,8 @@ pub const VERDICT: &[Row] = rows! {
     "request_id", Event, |v| name(&v.request_id), "JSON-RPC id as the wire gave it";
     "attempt", Event, |v| number(v.attempt), "counts from 1";
     "effect", Event, |v| word(v.effect?.as_str()), "what is known of the side effect";
-    "outcome.status", Event, |v| word(v.outcome.status?.as_str()), "what a check of the outcome said";
+    "outcome.status", Event, |v| word(v.outcome.status?.as_str()),
+        "what a check of the outcome said";
     "outcome.method", Event, |v| word(v.outcome.method?.as_str()), "how the outcome was checked";
     "findings.detail", Event, details, "code:detail of the findings that point at something";
     "trace_id", Event, |v| v.trace_id.and_then(shown), "trace of the request";

@@ -25,7 +25,8 @@ pub struct Metric {
 }
 
 macro_rules! metrics {
-    ($($constant:ident = $name:literal, $kind:ident, $unit:literal, [$($label:literal),*], $says:literal;)*) => {
+    ($($constant:ident = $name:literal, $kind:ident, $unit:literal, [$($label:literal),*],
+        $says:literal;)*) => {
         $(pub const $constant: Metric = Metric {
             name: $name,
             kind: Kind::$kind,

@@ -1,4 +1,5 @@
-//! What chains rest on, for people: the same tables as `replay`, with a witness at the judge's side.
+//! What chains rest on, for people: the same tables as `replay`, with a witness at the judge's
+//! side.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Folding facts into the tables: which traces are live, which facts only wait in the look-back, and
-//! what each fact marks. Adding a fact twice is adding it once.
+//! Folding facts into the tables: which traces are live, which facts only wait in the look-back,
+//! and what each fact marks. Adding a fact twice is adding it once.
 
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
 //! The live engine: arrival time around the tables. A chain is sent `settle` after its last change;
-//! held spans leave with it; late facts revise it within `retention`; what is forgotten answers late.
+//! held spans leave with it; late facts revise it within `retention`; what is forgotten answers
+//! late.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;

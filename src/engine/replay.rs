@@ -1,5 +1,5 @@
-//! Replay: the same tables fed with recorded exports, in event time. The last revisions are those of
-//! a live run that saw the same facts; `all` prints every one on the way.
+//! Replay: the same tables fed with recorded exports, in event time. The last revisions are those
+//! of a live run that saw the same facts; `all` prints every one on the way.
 
 use std::sync::Arc;
 

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBuilder};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
-use tokio::time::Instant;
 
 use super::batch::{Batch, Unsendable, Waiting, form};
 use super::client::Client;
@@ -16,7 +15,7 @@ use super::ledger::Ledger;
 use super::outcome::{Outcome, Reason};
 use super::parcel::{Parcel, Receipt};
 use super::settings::Retry;
-use crate::clock::monotonic_millis;
+use crate::clock::{monotonic_millis, timer};
 use crate::wire::Signal;
 
 /// Requests of one lane on the wire at one time.
@@ -162,7 +161,7 @@ impl Lane {
     }
 
     async fn deliver(&self, batch: Batch, slot: OwnedSemaphorePermit) {
-        let began = Instant::now();
+        let began = timer();
         let mut backoff = ExponentialBuilder::default()
             .with_min_delay(self.retry.initial_interval)
             .with_max_delay(self.retry.max_interval)
@@ -204,7 +203,7 @@ impl Lane {
     /// Waits, at the end of the process only briefly.
     async fn pause(&self, wait: Duration) {
         let mut hurry = self.hurry.clone();
-        let until = Instant::now() + wait;
+        let until = timer() + wait;
         let hurried = async {
             // The sender lives as long as the lanes.
             let _ = hurry.wait_for(|hurry| *hurry).await;

@@ -1,5 +1,6 @@
 //! The registry of findings (judgment.md §7): code, who is to blame, how strong the broken rule is,
-//! where the finding stands, and one sentence. Documentation, telemetry and tests read it from here.
+//! where the finding stands, and one sentence. Documentation, telemetry and tests read it from
+//! here.
 
 use super::ids::{Digest16, Name, SpanId};
 use super::words::{Blame, Confidence, Strength, vocabulary};
@@ -149,7 +150,8 @@ pub const FINDINGS: [Row; 49] = {
             B::Client,
             S::Policy,
             T::Verdict,
-            "on each attempt after more failures of a layer than its budget, counted before superseding",
+            "on each attempt after more failures of a layer than its budget, counted before \
+             superseding",
         ),
         row(
             Code::RequestIdReusedInFlight,
@@ -273,7 +275,8 @@ pub const FINDINGS: [Row; 49] = {
             B::Server,
             S::Should,
             T::Verdict,
-            "an unknown tool as isError, or refused arguments of a known tool as -32602 from 2025-11-25 on",
+            "an unknown tool as isError, or refused arguments of a known tool as -32602 from \
+             2025-11-25 on",
         ),
         Row {
             confidence: Confidence::Weak,
@@ -382,14 +385,17 @@ pub const FINDINGS: [Row; 49] = {
             B::Telemetry,
             S::Policy,
             T::Verdict,
-            "a value that looks like a credential (bearer or basic header, private key block, JWT, vendor-prefixed key); detail is the attribute's key",
+            "a value that looks like a credential (bearer or basic header, private key block, JWT, \
+             vendor-prefixed key); detail is the attribute's key",
         ),
         row(
             Code::SampledOut,
             B::Telemetry,
             S::Policy,
             T::Verdict,
-            "a half alone whose OTLP flags have bit 8 set and bit 0 clear, where another span of the same resource and instrumentation scope has bit 0 set (an SDK that never sets it says nothing); or tracestate ot= with rv below th",
+            "a half alone whose OTLP flags have bit 8 set and bit 0 clear, where another span of \
+             the same resource and instrumentation scope has bit 0 set (an SDK that never sets it \
+             says nothing); or tracestate ot= with rv below th",
         ),
         row(
             Code::Evicted,

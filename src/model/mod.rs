@@ -4,6 +4,7 @@
 pub mod attributes;
 pub mod case;
 pub mod digest;
+pub mod evidence;
 pub mod fact;
 pub mod findings;
 pub mod ids;

@@ -9,5 +9,7 @@
 
 mod digests;
 mod edge;
+mod fixtures;
 mod order;
+mod tidy;
 mod wire;

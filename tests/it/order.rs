@@ -4,9 +4,9 @@
 //! revisions must equal what replay says of the whole.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::fixtures::{self, Recording};
 use mcp_verdict::engine::{Effect, Engine, Limits, Revisions, replay};
 use mcp_verdict::model::fact::Sighting;
 use mcp_verdict::model::ids::{Arrival, Digest16, MILLI, Nanos, Position, SECOND, sane};
@@ -39,58 +39,11 @@ struct Fixture {
     sightings: Vec<Sighting>,
 }
 
-fn read(name: String, files: &[PathBuf], config: Option<PathBuf>) -> Fixture {
-    let sources =
-        mcp_verdict::config::Sources { files: config.into_iter().collect(), ..Default::default() };
-    let settings = mcp_verdict::config::load_with(&sources, &|_| None).expect("a usable config");
-    let policy = Arc::new(settings.policy);
-    let mut sightings = Vec::new();
-    mcp_verdict::cli::input::read(files, &mut |signal, bytes| {
-        sightings.push(mcp_verdict::normalise::sight(signal, bytes, &policy));
-    })
-    .expect("a readable fixture");
-    Fixture { name, policy, sightings }
-}
-
-fn data(folder: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(folder)
-}
-
-fn cases() -> Vec<Fixture> {
-    let mut folders: Vec<PathBuf> =
-        std::fs::read_dir(data("cases")).unwrap().map(|entry| entry.unwrap().path()).collect();
-    folders.sort();
-    let case = |folder: PathBuf| {
-        let config = Some(folder.join("config.yaml")).filter(|path| path.exists());
-        read(folder.display().to_string(), &[folder.join("input.jsonl")], config)
-    };
-    folders.into_iter().filter(|folder| folder.is_dir()).map(case).collect()
-}
-
-fn captures() -> Vec<Fixture> {
-    let mut folders = vec![data("captures")];
-    let mut found = Vec::new();
-    while let Some(folder) = folders.pop() {
-        let mut entries: Vec<PathBuf> =
-            std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-        entries.sort();
-        let named = |name: &str| entries.iter().find(|path| path.ends_with(name)).cloned();
-        if let Some(traces) = named("traces.jsonl") {
-            let files: Vec<PathBuf> =
-                [Some(traces), named("logs.jsonl")].into_iter().flatten().collect();
-            found.push(read(folder.display().to_string(), &files, None));
-        } else {
-            let loose = |path: &&PathBuf| {
-                let name = path.to_string_lossy();
-                name.ends_with(".jsonl") && !name.contains("truth") && !name.contains("metrics")
-            };
-            for file in entries.iter().filter(loose) {
-                found.push(read(file.display().to_string(), std::slice::from_ref(file), None));
-            }
-        }
-        folders.extend(entries.into_iter().filter(|path| path.is_dir()));
+impl From<Recording> for Fixture {
+    fn from(recording: Recording) -> Self {
+        let sightings = recording.sightings();
+        Fixture { name: recording.name, policy: recording.policy, sightings }
     }
-    found
 }
 
 /// Every record by itself.
@@ -189,9 +142,10 @@ fn difference(live: Option<&Verdict>, replay: Option<&Verdict>) -> String {
     keys.map(|key| format!("{key}: {} / {}", live[key], replay[key])).collect::<Vec<_>>().join("; ")
 }
 
-fn check(fixtures: &[Fixture], seeds: u64) {
+fn check(recordings: Vec<Recording>, seeds: u64) {
+    let fixtures: Vec<Fixture> = recordings.into_iter().map(Fixture::from).collect();
     let mut wrong = Vec::new();
-    for fixture in fixtures {
+    for fixture in &fixtures {
         let want = replayed(fixture);
         for seed in 0..seeds {
             let got = live(fixture, seed);
@@ -210,10 +164,10 @@ fn check(fixtures: &[Fixture], seeds: u64) {
 
 #[test]
 fn live_in_any_order_with_restarts_ends_as_replay_on_every_case() {
-    check(&cases(), 4);
+    check(fixtures::cases(), 4);
 }
 
 #[test]
 fn live_in_any_order_with_restarts_ends_as_replay_on_every_capture() {
-    check(&captures(), 1);
+    check(fixtures::captures(), 1);
 }

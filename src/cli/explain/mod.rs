@@ -1,6 +1,6 @@
-//! `explain`: one chain with every fact, its source span, the rule that fired, and what would change
-//! the verdict. It holds no rule: it judges again with a witness, then once more for each piece of
-//! evidence that could have been recorded, and prints what moves.
+//! `explain`: one chain with every fact, its source span, the rule that fired, and what would
+//! change the verdict. It holds no rule: it judges again with a witness, then once more for each
+//! piece of evidence that could have been recorded, and prints what moves.
 
 mod text;
 mod trials;
