@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::carrier::Carrier;
 use super::join::{How, Joined};
 use super::process::Roles;
-use super::side::Side;
+use super::side::{Side, absorb};
 use super::trace::TraceRequest;
 use crate::model::case::Half;
 use crate::model::fact::*;
@@ -66,6 +66,7 @@ impl Chain {
         for (joined, member) in members {
             chain.take(*joined, member);
         }
+        chain.take_told();
         chain.direction = chain.settle_direction(roles_of);
         chain.note_session_change();
         let own = chain.own_findings();
@@ -94,6 +95,30 @@ impl Chain {
         if joined.how != How::Started {
             let spans = vec![joined.leader.span, joined.member.span];
             self.findings.push(Finding::new(Code::ContextNotPropagated, spans));
+        }
+    }
+
+    /// What children, events and log records say of the request itself, to the side whose process
+    /// said it.
+    fn take_told(&mut self) {
+        for fact in std::mem::take(&mut self.evidence) {
+            if let Some(told) = &fact.evidence.request {
+                let said_it = |side: &Side| side.process().key == fact.process.key;
+                let side =
+                    match (&mut self.asking, &mut self.answering) {
+                        (Some(asking), Some(answering)) => {
+                            if said_it(answering) && !said_it(asking) { answering } else { asking }
+                        }
+                        (Some(side), None) | (None, Some(side)) => side,
+                        (None, None) => continue,
+                    };
+                // The other end answered after the caller had gone: nobody received that.
+                let late = side.ended && fact.start > side.stop;
+                if said_it(side) || !late {
+                    absorb(&mut side.half, told);
+                }
+            }
+            self.evidence.push(fact);
         }
     }
 

@@ -36,7 +36,12 @@ pub fn within(fact: &Fact, tree: &Ancestry<'_>, view: &TraceView) -> Placement {
     let span = fact.id.at.span;
     let requests = &view.requests;
     let own = view.owner.get(&span).copied().filter(|_| !only_rules(fact));
-    let call = || above(fact, tree, &view.owner, |number| is_call(&requests[number]));
+    let meant = |number: usize| match &fact.evidence.request {
+        Some(told) if told.method.is_empty() => true,
+        Some(told) => method(&requests[number]) == Some(told.method.as_str()),
+        None => is_call(&requests[number]),
+    };
+    let call = || above(fact, tree, &view.owner, meant);
     if let Some(number) = own.or_else(call) {
         return Placement::On(number);
     }
@@ -55,14 +60,21 @@ pub fn within(fact: &Fact, tree: &Ancestry<'_>, view: &TraceView) -> Placement {
 
 /// Facts of rules alone: they never look below their span.
 fn only_rules(fact: &Fact) -> bool {
+    if fact.evidence.request.is_some() {
+        return false;
+    }
     let from_rule = |origin: &Origin| matches!(origin, Origin::Rule(_));
     let effects = fact.evidence.effects.iter().map(|effect| &effect.from);
     effects.chain(fact.evidence.outcomes.iter().map(|outcome| &outcome.from)).all(from_rule)
 }
 
 fn is_call(request: &TraceRequest) -> bool {
+    method(request) == Some("tools/call")
+}
+
+fn method(request: &TraceRequest) -> Option<&str> {
     let side = request.pair.asking.as_ref().or(request.pair.answering.as_ref());
-    side.is_some_and(|side| side.half.method.as_str() == "tools/call")
+    side.map(|side| side.half.method.as_str())
 }
 
 fn has_parent(request: &TraceRequest, span: SpanId) -> bool {

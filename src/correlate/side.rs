@@ -140,7 +140,7 @@ impl Side {
 }
 
 /// Fills what `into` does not know from `other`; an observed failure is never unsaid.
-fn absorb(into: &mut HalfFact, other: &HalfFact) {
+pub(super) fn absorb(into: &mut HalfFact, other: &HalfFact) {
     fn fill<T: Clone>(into: &mut Option<T>, other: &Option<T>) {
         if into.is_none() {
             into.clone_from(other);
@@ -185,7 +185,7 @@ fn absorb(into: &mut HalfFact, other: &HalfFact) {
     fill(&mut call.auth_context, &more.auth_context);
 }
 
-fn absorb_answer(into: &mut Answer, other: &Answer) {
+pub fn absorb_answer(into: &mut Answer, other: &Answer) {
     into.is_error = match (into.is_error, other.is_error) {
         (Some(true), _) | (_, Some(true)) => Some(true),
         (known, None) => known,

@@ -7,7 +7,7 @@ use super::tables::{ChainEntry, Tables};
 use crate::correlate::chain::Chain;
 use crate::correlate::operation::Kind;
 use crate::correlate::scope::{ScopeKey, ServerName};
-use crate::correlate::side::Side;
+use crate::correlate::side::{Side, absorb_answer};
 use crate::model::case::*;
 use crate::model::fact::*;
 use crate::model::findings::{Code, Detail, Finding};
@@ -116,7 +116,13 @@ impl Tables {
         let placed = self.placed.get(&key).into_iter().flatten();
         let placed = placed.filter_map(|id| self.unplaced.get(id));
         let keyed = self.keyed_evidence(key);
-        let all = chain.evidence.iter().chain(placed).chain(keyed.iter());
+        let elsewhere: Vec<_> = placed.chain(keyed.iter()).collect();
+        let half = exchange.asking.as_mut().or(exchange.answering.as_mut());
+        if let Some(half) = half {
+            let told = elsewhere.iter().filter_map(|fact| fact.evidence.request.as_deref());
+            told.for_each(|told| absorb_answer(&mut half.answer, &told.answer));
+        }
+        let all = chain.evidence.iter().chain(elsewhere);
         let (server, tool) = (exchange.server.clone(), exchange.tool.clone());
         let admitted = |origin: &Origin| self.admits(origin, &server, tool.as_ref());
         for fact in all {

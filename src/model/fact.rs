@@ -344,9 +344,10 @@ pub struct Progress {
 }
 
 impl Fact {
-    /// Whether the record may be an effect or outcome fact for somebody.
+    /// Whether the record may say something of a request that it is not itself.
     pub fn bears_evidence(&self) -> bool {
-        !self.evidence.effects.is_empty() || !self.evidence.outcomes.is_empty()
+        let evidence = &self.evidence;
+        !evidence.effects.is_empty() || !evidence.outcomes.is_empty() || evidence.request.is_some()
     }
 
     pub fn trace(&self) -> TraceId {
