@@ -1,6 +1,7 @@
 //! The command line: one file a command. Results go to stdout, everything else to stderr.
 
 mod completions;
+pub mod demo;
 pub mod explain;
 mod grid;
 pub mod input;
@@ -80,6 +81,8 @@ pub struct Cli {
 enum Command {
     /// Runs the processor: OTLP in, verdicts and OTLP out
     Run(ConfigArgs),
+    /// Plays recordings through the real ports and shows the verdicts
+    Demo(demo::DemoArgs),
     /// Judges recorded OTLP in event time and prints the verdicts
     Replay(replay::ReplayArgs),
     /// One chain: every fact, the rule that fired, what would change the verdict
@@ -145,6 +148,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
 fn dispatch(command: Command) -> Exit {
     let result = match command {
         Command::Run(args) => run::run(&args),
+        Command::Demo(args) => demo::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Validate(args) => validate::run(&args),

@@ -44,8 +44,60 @@ impl Stream {
         self.layout.write_header(out)
     }
 
-    pub fn verdict(&self, out: &mut dyn Write, verdict: &Verdict) -> io::Result<()> {
-        self.layout.write_row(out, &verdict_cells(verdict))
+    pub fn line(&self, out: &mut dyn Write, line: &Line) -> io::Result<()> {
+        self.layout.write_row(out, &line.cells())
+    }
+}
+
+/// What a line says of a verdict.
+pub struct Line {
+    /// The chain's id in hex.
+    pub chain: String,
+    pub revision: u32,
+    pub state: State,
+    /// The tool of a call, else the method.
+    pub call: String,
+    pub reason: String,
+    pub server: String,
+    pub next_step: String,
+    pub owner: String,
+    /// Codes, separated by blanks.
+    pub findings: String,
+}
+
+impl Line {
+    pub fn of(verdict: &Verdict) -> Self {
+        let mut codes: Vec<&str> = verdict.findings.iter().map(|f| f.code.as_str()).collect();
+        codes.dedup();
+        Self {
+            chain: verdict.id.to_string(),
+            revision: verdict.revision,
+            state: verdict.state,
+            call: call_name(verdict).to_string(),
+            reason: verdict.reason.map(|reason| reason.to_string()).unwrap_or_default(),
+            server: verdict.server.to_string(),
+            next_step: verdict.next_step.to_string(),
+            owner: owner(verdict.owner).to_string(),
+            findings: codes.join(" "),
+        }
+    }
+
+    fn cells(&self) -> Vec<Cell> {
+        let short: String = self.chain.chars().take(8).collect();
+        let chain = match self.revision {
+            0 | 1 => short,
+            n => format!("{short}#{n}"),
+        };
+        vec![
+            Cell::styled(chain, DIM),
+            Cell::styled(self.state.as_str(), state_style(self.state)),
+            Cell::plain(&*self.call),
+            Cell::plain(&*self.reason),
+            Cell::plain(&*self.server),
+            Cell::plain(&*self.next_step),
+            Cell::plain(&*self.owner),
+            Cell::plain(&*self.findings),
+        ]
     }
 }
 
@@ -53,7 +105,7 @@ impl Stream {
 pub fn write(out: &mut dyn Write, records: &[Record], terminal: Option<usize>) -> io::Result<()> {
     let pick = |f: fn(&Record) -> Option<Vec<Cell>>| records.iter().filter_map(f).collect();
     let verdicts: Vec<_> = pick(|record| match record {
-        Record::Verdict(verdict) => Some(verdict_cells(verdict)),
+        Record::Verdict(verdict) => Some(Line::of(verdict).cells()),
         _ => None,
     });
     let sessions: Vec<_> = pick(|record| match record {
@@ -112,26 +164,6 @@ pub fn state_style(state: State) -> Style {
 /// The tool of a call, else the method.
 pub fn call_name(verdict: &Verdict) -> &str {
     verdict.tool.as_deref().unwrap_or(&verdict.method)
-}
-
-fn verdict_cells(verdict: &Verdict) -> Vec<Cell> {
-    let id = verdict.id.to_string();
-    let revision = match verdict.revision {
-        0 | 1 => String::new(),
-        n => format!("#{n}"),
-    };
-    let mut codes: Vec<&str> = verdict.findings.iter().map(|f| f.code.as_str()).collect();
-    codes.dedup();
-    vec![
-        Cell::styled(format!("{}{revision}", &id[..8]), DIM),
-        Cell::styled(verdict.state.as_str(), state_style(verdict.state)),
-        Cell::plain(call_name(verdict)),
-        Cell::plain(verdict.reason.map(|reason| reason.to_string()).unwrap_or_default()),
-        Cell::plain(verdict.server.as_str()),
-        Cell::plain(verdict.next_step.as_str()),
-        Cell::plain(owner(verdict.owner)),
-        Cell::plain(codes.join(" ")),
-    ]
 }
 
 fn owner(owner: Owner) -> &'static str {
@@ -217,13 +249,13 @@ pub fn summary(out: &mut dyn Write, total: &Summary) -> io::Result<()> {
     writeln!(out, "verified success    {:>6}  {}", verified.0, verified.1)?;
     for (state, count) in &total.states {
         let style = state_style(*state);
-        writeln!(out, "  {style}{:<18}{style:#}{count:>6}", state.as_str())?;
+        writeln!(out, "  {style}{:<20}{style:#}{count:>4}", state.as_str())?;
     }
     if !total.first_failed_layers.is_empty() {
         writeln!(out, "first failed layer")?;
     }
     for (layer, count) in &total.first_failed_layers {
-        writeln!(out, "  {:<18}{count:>6}", layer.as_str())?;
+        writeln!(out, "  {:<20}{count:>4}", layer.as_str())?;
     }
     writeln!(out, "incidents           {:>6}", total.incidents)
 }

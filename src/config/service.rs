@@ -45,7 +45,8 @@ fn http_receiver(at: &Section<'_>, auth: &Auth) -> Http {
 fn guarded(at: &Section<'_>, auth: &Auth) -> String {
     let endpoint = at.endpoint("endpoint");
     let reachable = !forms::is_loopback(&endpoint);
-    if reachable && !auth.required() && !at.flag("allow_insecure") {
+    let mutual = at.child("tls").child("client_ca_file").mentioned();
+    if reachable && !auth.required() && !mutual && !at.flag("allow_insecure") {
         at.child("endpoint").wrong(format!(
             "`{endpoint}` can be reached from other machines without authentication; \
              configure `auth`, or write `allow_insecure: true` beside it"

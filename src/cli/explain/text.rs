@@ -44,8 +44,16 @@ pub fn write(out: &mut dyn Write, explained: &Explained, changes: &[Change]) -> 
     if changes.is_empty() {
         writeln!(out, "  no single piece of evidence on these spans")?;
     }
-    changes.iter().try_for_each(|change| write_change(out, change))
+    changes.iter().take(MOST_CHANGES).try_for_each(|change| write_change(out, change))?;
+    if changes.len() > MOST_CHANGES {
+        let more = changes.len() - MOST_CHANGES;
+        writeln!(out, "  and {more} more: --format json lists them all")?;
+    }
+    Ok(())
 }
+
+/// People read so many; the most useful stand first.
+const MOST_CHANGES: usize = 8;
 
 fn headline(out: &mut dyn Write, verdict: &Verdict) -> io::Result<()> {
     let style = state_style(verdict.state);
