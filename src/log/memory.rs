@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::{Appended, Log, Mark, Pending, Record, Refused, Usage};
+use super::{Appended, Kind, Log, Mark, Pending, Record, Refused, Usage};
 use crate::model::ids::Position;
 
 /// A bounded log in memory. Payloads are shared with whoever sends them, not copied.
@@ -36,7 +36,12 @@ impl Log for Memory {
     fn append(&self, record: Record) -> Appended {
         let mut state = self.state();
         let cost = record.cost();
-        if state.bytes.saturating_add(cost) > self.limit {
+        let limit = match record.kind {
+            Kind::In => self.limit,
+            // What was accepted may still be told of: ours have a tenth more.
+            Kind::Out(_) => self.limit.saturating_add(self.limit / 10),
+        };
+        if state.bytes.saturating_add(cost) > limit {
             return Appended::Now(Some(Err(Refused::Full { limit: self.limit })));
         }
         state.bytes += cost;
@@ -88,7 +93,7 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::log::{Kind, Part};
+    use crate::log::Part;
     use crate::wire::Signal;
     use crate::wire::inflate::Coding;
 
@@ -130,5 +135,18 @@ mod tests {
         log.mark(first, Mark::Done);
         assert_eq!(append(&log, 100).unwrap(), Position(3), "positions are never reused");
         assert_eq!(log.usage().records, 2);
+    }
+
+    #[test]
+    fn a_full_log_still_takes_a_little_of_ours() {
+        let log = Memory::new(1_000);
+        append(&log, 1_000 - Record::OVERHEAD as usize).unwrap();
+        assert!(append(&log, 0).is_err());
+        let ours = || {
+            let record = Record { kind: Kind::Out(Vec::new()), ..record(0) };
+            let Appended::Now(Some(taken)) = log.append(record) else { panic!("must be now") };
+            taken
+        };
+        assert!(ours().is_ok() && ours().is_err(), "96 of 100 bytes, then no more");
     }
 }

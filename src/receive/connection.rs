@@ -1,6 +1,7 @@
 //! One connection: handshake, requests, and its end.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::{Request, Response};
@@ -50,15 +51,27 @@ where
 {
     let builder = builder(&protocol, &shared);
     let mut stopping = shared.stopping.clone();
-    let service = Requests { protocol, shared };
+    let silence = shared.limits.silence;
+    let asked = Arc::new(AtomicBool::new(false));
+    let service = Requests { protocol, shared, asked: asked.clone() };
     let connection = builder.serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
     // How a peer ends its connection is its own affair; requests were answered and counted.
     tokio::select! {
         _ = connection.as_mut() => return,
         _ = stopping.wait_for(|stop| *stop) => connection.as_mut().graceful_shutdown(),
+        () = nothing_asked(&asked, silence) => connection.as_mut().graceful_shutdown(),
     }
-    let _ = connection.await;
+    let _ = tokio::time::timeout(silence, connection).await;
+}
+
+/// Ends when a connection has asked nothing for so long since it was opened: it takes a place that
+/// others want. One that has asked once may be silent, as exporters are between their batches.
+async fn nothing_asked(asked: &AtomicBool, silence: Duration) {
+    tokio::time::sleep(silence).await;
+    if asked.load(Ordering::Relaxed) {
+        std::future::pending::<()>().await;
+    }
 }
 
 fn builder(protocol: &Protocol, shared: &Shared) -> auto::Builder<TokioExecutor> {
@@ -92,6 +105,8 @@ fn builder(protocol: &Protocol, shared: &Shared) -> auto::Builder<TokioExecutor>
 struct Requests {
     protocol: Protocol,
     shared: Arc<Shared>,
+    /// Whether any request has come.
+    asked: Arc<AtomicBool>,
 }
 
 type Answering = std::pin::Pin<
@@ -104,6 +119,7 @@ impl Service<Request<Incoming>> for Requests {
     type Future = Answering;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
+        self.asked.store(true, Ordering::Relaxed);
         let (protocol, shared) = (self.protocol.clone(), self.shared.clone());
         Box::pin(async move {
             Ok(match protocol {

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use mcp_verdict::app::App;
+use mcp_verdict::emit;
+use mcp_verdict::telemetry::registry;
 
 use super::support::*;
 
@@ -34,4 +36,29 @@ async fn a_stalled_exporter_is_not_ready() {
     let still = parts.iter().find(|part| part["status"] == "not_ready").unwrap();
     assert_eq!(still["part"], "exporter/otlp_http/traces");
     assert_eq!(program.health("/livez").await.0, 200);
+}
+
+/// Scenario: traffic of every kind, then `/metrics`. Guarantees: every metric of ours stands in a
+/// registry, by its Prometheus name.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_metric_stands_in_a_registry() {
+    let backend = Backend::start(&[(400, b"")]).await;
+    let program = Program::start(&backend, &[]).await;
+    program.send("refused", vec![span(&trace(), "refused")]).await;
+    program.send("judged", vec![failed(call(&trace(), "judged"), "timeout")]).await;
+    backend.until(10, "the verdict", |b| !b.records().is_empty()).await;
+    let names: Vec<String> = emit::metrics::METRICS
+        .iter()
+        .map(|metric| metric.name)
+        .chain(registry::PROCESS_METRICS.iter().map(|row| row.name))
+        .map(|name| name.replace('.', "_"))
+        .collect();
+    let text = program.metrics().await;
+    let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    let told: Vec<&str> = types.filter_map(|line| line.split(' ').next()).collect();
+    assert!(told.contains(&"mcp_verdict_verdicts_total"), "{told:?}");
+    for name in told {
+        let bare = name.trim_end_matches("_total").trim_end_matches("_seconds");
+        assert!(names.iter().any(|known| known == bare), "{name} is in no registry");
+    }
 }

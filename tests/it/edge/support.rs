@@ -200,11 +200,16 @@ impl Program {
 
     /// A sample of `/metrics`: the sum over all series whose name and labels hold these texts.
     pub async fn metric(&self, name: &str, labels: &[&str]) -> f64 {
-        let url = format!("http://{}/metrics", self.app.metrics_address.unwrap());
-        let text = self.client.get(url).send().await.unwrap().text().await.unwrap();
+        let text = self.metrics().await;
         let lines = text.lines().filter(|line| line.starts_with(name));
         let wanted = lines.filter(|line| labels.iter().all(|label| line.contains(label)));
         wanted.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()).sum()
+    }
+
+    /// The text of `/metrics`.
+    pub async fn metrics(&self) -> String {
+        let url = format!("http://{}/metrics", self.app.metrics_address.unwrap());
+        self.client.get(url).send().await.unwrap().text().await.unwrap()
     }
 
     /// Status and body of a health endpoint.
