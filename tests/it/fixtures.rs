@@ -9,6 +9,8 @@ use mcp_verdict::model::fact::Sighting;
 use mcp_verdict::model::policy::Policy;
 use mcp_verdict::normalise::sight;
 use mcp_verdict::wire::Signal;
+use mcp_verdict::wire::json::{Limits, to_protobuf};
+use serde_json::Value;
 
 /// A recording as it lies on disk, and the policy to judge it by.
 pub struct Recording {
@@ -35,11 +37,40 @@ impl Recording {
         exports
     }
 
+    /// Its lines as they stand in the files.
+    pub fn documents(&self) -> Vec<Value> {
+        let texts = self.files.iter().map(|file| std::fs::read_to_string(file).expect("UTF-8"));
+        let lines = texts.flat_map(|text| {
+            let full = text.lines().filter(|line| !line.trim().is_empty());
+            full.map(|line| serde_json::from_str(line).expect("JSON")).collect::<Vec<Value>>()
+        });
+        lines.collect()
+    }
+
     /// What its exports say.
     pub fn sightings(&self) -> Vec<Sighting> {
-        let exports = self.exports();
-        exports.iter().map(|(signal, bytes)| sight(*signal, bytes, &self.policy)).collect()
+        sightings(&self.exports(), &self.policy)
     }
+}
+
+pub fn sightings(exports: &[(Signal, Vec<u8>)], policy: &Policy) -> Vec<Sighting> {
+    exports.iter().map(|(signal, bytes)| sight(*signal, bytes, policy)).collect()
+}
+
+/// Documents as [`Recording::documents`] gives them, as protobuf.
+pub fn exports_of(documents: &[Value]) -> Vec<(Signal, Vec<u8>)> {
+    let convert = |document: &Value| {
+        let text = document.to_string();
+        let signals = [(Signal::Traces, "resourceSpans"), (Signal::Logs, "resourceLogs")];
+        let held = signals.into_iter().filter(|(_, key)| document.get(key).is_some());
+        let convert = |(signal, _)| {
+            let limits = Limits { max_bytes: 1 << 30 };
+            let export = to_protobuf(signal, text.as_bytes(), limits).expect("OTLP/JSON");
+            (signal, export.bytes)
+        };
+        held.map(convert).collect::<Vec<_>>()
+    };
+    documents.iter().flat_map(convert).collect()
 }
 
 pub fn data(folder: &str) -> PathBuf {

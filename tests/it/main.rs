@@ -11,5 +11,6 @@ mod digests;
 mod edge;
 mod fixtures;
 mod order;
+mod rename;
 mod tidy;
 mod wire;
