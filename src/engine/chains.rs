@@ -166,12 +166,8 @@ impl Tables {
         let linked = chain.traces.iter().filter_map(|trace| self.linked.get(trace));
         let homeless: Vec<FactId> = linked.flatten().copied().collect();
         self.marks.unplaced.extend(homeless);
-        let waiting = self.unplaced.values().filter(|fact| {
-            fact.evidence.request_id.is_some()
-                && fact.evidence.request_id.as_ref() == chain.request_id()
-        });
-        let waiting: Vec<FactId> = waiting.map(|fact| fact.id).collect();
-        self.marks.unplaced.extend(waiting);
+        let waiting = chain.request_id().and_then(|id| self.waiting.get(id));
+        self.marks.unplaced.extend(waiting.into_iter().flatten().copied());
     }
 
     fn partner(&mut self, key: SpanRef, chain: &Chain, add: bool) {
@@ -278,6 +274,9 @@ impl Tables {
         }
         if let Some(key) = fact.evidence.operation_key {
             remove(&mut self.keyed, &key, id);
+        }
+        if let Some(request) = &fact.evidence.request_id {
+            remove(&mut self.waiting, request, id);
         }
         self.marks.unplaced.insert(*id);
     }

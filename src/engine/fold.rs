@@ -4,13 +4,16 @@
 use std::sync::Arc;
 
 use super::lookback::Remembered;
-use super::tables::{Tables, insert};
+use super::tables::{Tables, insert, remove};
 use crate::correlate::process::role_of;
 use crate::model::fact::*;
 use crate::model::ids::{Nanos, SECOND, SpanId, SpanRef, TraceId, sane};
 
 /// Bones overwritten younger than this after `settle` are counted.
 const YOUNG: Nanos = 30 * SECOND;
+/// What a bone and a fact take with everything derived from them, in bytes, by estimate.
+const BONE: usize = 256;
+const FACT: usize = 3_072;
 
 impl Tables {
     /// Takes what one export showed. `now` is monotonic arrival.
@@ -21,6 +24,7 @@ impl Tables {
             self.learn(fact);
             if anchors(fact) && !self.traces.contains_key(&fact.trace()) {
                 self.traces.entry(fact.trace()).or_default();
+                self.ages.insert((0, fact.trace()));
                 self.lookback.want(fact.trace());
             }
         }
@@ -50,30 +54,37 @@ impl Tables {
             Remembered::Bone(bone) => self.add_bone(bone),
             Remembered::Fact(fact) => self.add_fact(fact),
         };
-        if added {
+        if added > 0 {
             self.marks.traces.insert(trace);
+            self.touched.insert(trace);
+            self.bytes += added;
             if let Some(entry) = self.traces.get_mut(&trace) {
+                entry.bytes += added;
+                self.ages.remove(&(entry.touched, trace));
                 entry.touched = entry.touched.max(now);
+                self.ages.insert((entry.touched, trace));
             }
         }
     }
 
     /// Two records of one span id: the bone that sorts last stays, whatever came first.
-    fn add_bone(&mut self, bone: Bone) -> bool {
-        let Some(entry) = self.traces.get_mut(&bone.at.trace) else { return false };
+    /// The bytes that came with it; none for what was known.
+    fn add_bone(&mut self, bone: Bone) -> usize {
+        let Some(entry) = self.traces.get_mut(&bone.at.trace) else { return 0 };
         let order = |b: &Bone| (b.end, b.start, b.status, b.kind, b.parent, b.http);
         match entry.bones.get(&bone.at.span) {
-            Some(known) if order(known) >= order(&bone) => false,
-            _ => {
+            Some(known) if order(known) >= order(&bone) => 0,
+            known => {
+                let more = if known.is_none() { BONE } else { 1 };
                 entry.bones.insert(bone.at.span, bone);
-                true
+                more
             }
         }
     }
 
-    fn add_fact(&mut self, fact: Arc<Fact>) -> bool {
-        let Some(entry) = self.traces.get_mut(&fact.trace()) else { return false };
-        entry.facts.insert(fact.id, fact).is_none()
+    fn add_fact(&mut self, fact: Arc<Fact>) -> usize {
+        let Some(entry) = self.traces.get_mut(&fact.trace()) else { return 0 };
+        if entry.facts.insert(fact.id, fact).is_none() { FACT } else { 0 }
     }
 
     /// What every fact says of its process, wherever it will be filed.
@@ -103,9 +114,27 @@ impl Tables {
         }
     }
 
+    /// Forgets what was learnt of processes without a live chain, where there are too many.
+    pub(super) fn thin_processes(&mut self) {
+        const MOST: usize = 100_000;
+        if self.roles.len() > MOST {
+            let live = &self.by_process;
+            self.roles.retain(|process, _| live.contains_key(process));
+        }
+        if self.samplers.len() > MOST {
+            let live = &self.by_process;
+            self.samplers.retain(|(process, _)| live.contains_key(process));
+        }
+    }
+
     /// Takes a trace out of the tables; what its chains told their scopes stays there.
     pub(super) fn forget_trace(&mut self, trace: &TraceId) {
         let Some(entry) = self.traces.remove(trace) else { return };
+        self.ages.remove(&(entry.touched, *trace));
+        self.bytes = self.bytes.saturating_sub(entry.bytes);
+        for fact in entry.facts.values() {
+            remove(&mut self.unsure, &fact.process.key, trace);
+        }
         for key in entry.requests.keys() {
             self.retire_chain(*key);
             self.requests.remove(key);

@@ -9,12 +9,23 @@ pub struct Limits {
     pub facts: usize,
     /// Facts of one trace: an endless trace leaves before others do.
     pub facts_per_trace: usize,
+    /// Scopes that are remembered without a live chain.
+    pub idle_scopes: usize,
+    /// Incident entries in all.
+    pub incidents: usize,
     /// Findings on one record.
     pub findings: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { lookback: 64 << 20, facts: 192 << 20, facts_per_trace: 10_000, findings: 64 }
+        Self {
+            lookback: 64 << 20,
+            facts: 192 << 20,
+            facts_per_trace: 10_000,
+            idle_scopes: 20_000,
+            incidents: 50_000,
+            findings: 64,
+        }
     }
 }

@@ -13,7 +13,7 @@ use crate::incident::{Entry, fold};
 use crate::model::case::Ending;
 use crate::model::fact::Sighting;
 use crate::model::findings::{Code, Finding};
-use crate::model::ids::{Arrival, Digest16, Name, Nanos, Position, SpanRef, TraceId};
+use crate::model::ids::{Arrival, Digest16, Name, Nanos, Position, SpanId, SpanRef, TraceId};
 use crate::model::policy::Policy;
 use crate::model::record::*;
 use crate::model::words::*;
@@ -71,6 +71,7 @@ pub struct Engine {
     incidents: BTreeMap<(Name, Name, Reason, Option<Name>), Incident>,
     servers_due: BTreeSet<Name>,
     swept: Nanos,
+    recorded: Nanos,
     tombstones: BTreeSet<TraceId>,
     buried: VecDeque<TraceId>,
     late: u64,
@@ -98,6 +99,7 @@ impl Engine {
             incidents: BTreeMap::new(),
             servers_due: BTreeSet::new(),
             swept: 0,
+            recorded: 0,
             tombstones: BTreeSet::new(),
             buried: VecDeque::new(),
             late: 0,
@@ -342,9 +344,11 @@ impl Engine {
             .filter(|(_, due)| all || **due <= now.monotonic)
             .map(|(key, _)| key.clone())
             .collect();
-        if ready.is_empty() {
+        // Records of scopes and servers are computed at most twice in a settle.
+        if ready.is_empty() || !all && now.monotonic < self.recorded.saturating_add(settle / 2) {
             return;
         }
+        self.recorded = now.monotonic;
         let collisions = self.tables.collisions();
         for key in ready {
             self.sessions_due.remove(&key);
@@ -398,44 +402,88 @@ impl Engine {
     }
 
     /// Drops traces `retention` after their last fact, and the least recently touched ones where
-    /// memory runs out.
+    /// memory runs out; an endless trace before others.
     fn forget(&mut self, now: Arrival, effects: &mut Vec<Effect>) {
-        let policy = self.tables.policy.clone();
-        if now.monotonic < self.swept.saturating_add(policy.settle) {
-            return;
-        }
-        self.swept = now.monotonic;
-        let oldest = now.monotonic.saturating_sub(policy.retention);
-        self.tables.lookback.forget(oldest);
-        let facts =
-            |entry: &super::tables::TraceEntry| entry.facts.len() * 1_024 + entry.bones.len() * 192;
-        let mut total: usize = self.tables.traces.values().map(facts).sum();
-        let mut by_age: Vec<(bool, Nanos, TraceId, usize)> = self
-            .tables
-            .traces
-            .iter()
-            .map(|(trace, entry)| {
-                let oversized = entry.facts.len() > self.tables.limits.facts_per_trace;
-                (!oversized, entry.touched, *trace, facts(entry))
-            })
-            .collect();
-        by_age.sort_unstable();
-        let mut evicted = 0;
-        for (fits, touched, trace, size) in by_age {
-            let over = total > self.tables.limits.facts || !fits;
-            if touched >= oldest && !over {
-                if fits {
-                    continue;
-                }
+        let oldest = now.monotonic.saturating_sub(self.tables.policy.retention);
+        while let Some((touched, trace)) = self.tables.ages.first().copied() {
+            if touched >= oldest || now.monotonic <= self.tables.policy.retention {
                 break;
             }
-            evicted += u64::from(touched >= oldest);
-            self.bury(trace, touched >= oldest, effects);
-            total -= size;
+            self.bury(trace, false, effects);
+        }
+        let mut evicted = self.bury_endless(effects);
+        while self.tables.bytes > self.tables.limits.facts {
+            let Some((_, trace)) = self.tables.ages.first().copied() else { break };
+            self.bury(trace, true, effects);
+            evicted += 1;
         }
         if evicted > 0 {
             effects.push(Effect::Evicted { reason: "facts", count: evicted });
         }
+        if now.monotonic >= self.swept.saturating_add(self.settle()) {
+            self.swept = now.monotonic;
+            self.tables.lookback.forget(oldest);
+            self.thin(effects);
+        }
+    }
+
+    fn bury_endless(&mut self, effects: &mut Vec<Effect>) -> u64 {
+        let most = self.tables.limits.facts_per_trace;
+        let endless: Vec<TraceId> = self
+            .tables
+            .touched
+            .iter()
+            .filter(|trace| self.tables.traces.get(trace).is_some_and(|e| e.facts.len() > most))
+            .copied()
+            .collect();
+        self.tables.touched.clear();
+        for trace in &endless {
+            self.bury(*trace, true, effects);
+        }
+        endless.len() as u64
+    }
+
+    /// Bounds of what outlives traces: scopes without chains, incident entries, process roles.
+    fn thin(&mut self, effects: &mut Vec<Effect>) {
+        let limits = self.tables.limits;
+        let mut idle: Vec<(Nanos, ScopeKey)> = Vec::new();
+        if self.tables.scopes.len() > limits.idle_scopes {
+            let without = self.tables.scopes.iter().filter(|(_, scope)| scope.is_empty());
+            idle.extend(without.map(|(key, scope)| (scope.newest, key.clone())));
+            idle.sort();
+            let over = idle.len().saturating_sub(limits.idle_scopes);
+            idle.truncate(over);
+        }
+        for (_, key) in &idle {
+            self.tables.drop_scope(key);
+            self.sessions.remove(key);
+            self.sessions_due.remove(key);
+        }
+        if !idle.is_empty() {
+            effects.push(Effect::Evicted { reason: "scopes", count: idle.len() as u64 });
+        }
+        self.tables.thin_processes();
+        self.thin_incidents(effects);
+    }
+
+    /// The servers that were quiet longest leave first.
+    fn thin_incidents(&mut self, effects: &mut Vec<Effect>) {
+        let total: usize = self.entries.values().map(BTreeMap::len).sum();
+        if total <= self.tables.limits.incidents {
+            return;
+        }
+        let newest = |entries: &BTreeMap<Digest16, Entry>| {
+            entries.values().map(|entry| entry.time).max().unwrap_or(0)
+        };
+        let mut servers: Vec<(Nanos, Name)> =
+            self.entries.iter().map(|(name, all)| (newest(all), name.clone())).collect();
+        servers.sort();
+        servers.truncate(servers.len().div_ceil(4));
+        for (_, server) in &servers {
+            self.entries.remove(server);
+            self.incidents.retain(|(of, ..), _| of != server);
+        }
+        effects.push(Effect::Evicted { reason: "incidents", count: servers.len() as u64 });
     }
 
     /// A trace leaves the tables. What was not sent yet is sent now, as far as it is known.
@@ -468,8 +516,9 @@ impl Engine {
                 self.sent.remove(&id);
             }
         }
-        let held: Vec<SpanRef> =
-            self.held.keys().filter(|span| span.trace == trace).copied().collect();
+        let (first, last) = (SpanId([0; 8]), SpanId([0xff; 8]));
+        let of_trace = SpanRef { trace, span: first }..=SpanRef { trace, span: last };
+        let held: Vec<SpanRef> = self.held.range(of_trace).map(|(span, _)| *span).collect();
         for span in held {
             if let Some(held) = self.held.remove(&span) {
                 self.held_due.remove(&(held.due, span));

@@ -6,7 +6,7 @@ use super::tables::Tables;
 use crate::catalog::reference::{Context, Holder, Reading, References, contract};
 use crate::catalog::traversal::Traversal;
 use crate::correlate::chain::Chain;
-use crate::correlate::scope::{ScopeKey, ServerName};
+use crate::correlate::scope::ScopeKey;
 use crate::model::case::ContractSeen;
 use crate::model::digest::Definition;
 use crate::model::ids::{Digest16, Name, Nanos, SpanRef};
@@ -15,13 +15,13 @@ use crate::model::policy::ContractMode;
 impl Tables {
     pub(super) fn reference_stage(&mut self) {
         for server in std::mem::take(&mut self.marks.references) {
-            let of_server: Vec<(&ScopeKey, _)> = self
-                .scopes
-                .iter()
-                .filter(|(_, scope)| {
-                    scope.view.server.as_ref().map(ServerName::name) == Some(&server)
-                })
-                .collect();
+            let keys = self.scopes_by_server.get(&server).into_iter().flatten();
+            let of_server: Vec<(&ScopeKey, _)> =
+                keys.filter_map(|key| Some((key, self.scopes.get(key)?))).collect();
+            if of_server.is_empty() {
+                self.references.remove(&server);
+                continue;
+            }
             let readings = of_server
                 .iter()
                 .flat_map(|(key, scope)| readings(key, &scope.view.timeline.traversals, scope))

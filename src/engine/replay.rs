@@ -22,7 +22,15 @@ pub enum Revisions {
 
 /// No bound matters to a file that was read whole.
 fn unbounded() -> Limits {
-    Limits { lookback: usize::MAX, facts: usize::MAX, facts_per_trace: usize::MAX, findings: 64 }
+    let most = usize::MAX;
+    Limits {
+        lookback: most,
+        facts: most,
+        facts_per_trace: most,
+        idle_scopes: most,
+        incidents: most,
+        ..Limits::default()
+    }
 }
 
 /// The tables after all facts, judged once at the newest sane event time of the whole input.

@@ -159,6 +159,9 @@ impl Tables {
             if let Some(key) = fact.evidence.operation_key {
                 insert(&mut self.keyed, key, fact.id);
             }
+            if let Some(request) = &fact.evidence.request_id {
+                insert(&mut self.waiting, request.clone(), fact.id);
+            }
             self.marks.unplaced.insert(fact.id);
             self.unplaced.insert(fact.id, fact);
         }

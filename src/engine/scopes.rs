@@ -386,6 +386,20 @@ impl Tables {
         self.scopes.entry(key.clone()).or_default()
     }
 
+    /// Forgets a scope and everything it was told.
+    pub(super) fn drop_scope(&mut self, key: &ScopeKey) {
+        let Some(scope) = self.scopes.remove(key) else { return };
+        if let Some(server) = &scope.view.server {
+            remove(&mut self.scopes_by_server, server.name(), key);
+            self.marks.references.insert(server.name().clone());
+        }
+        for id in scope.note_facts.keys() {
+            if let Some(note) = self.notes.get_mut(id) {
+                note.scopes.remove(key);
+            }
+        }
+    }
+
     /// Which scopes each marked note speaks to.
     pub(super) fn note_stage(&mut self) {
         for id in std::mem::take(&mut self.marks.notes) {
@@ -469,8 +483,8 @@ impl Tables {
     pub(super) fn scope_stage(&mut self) {
         for key in std::mem::take(&mut self.marks.scopes) {
             let Some(scope) = self.scopes.get(&key) else { continue };
-            if scope.is_empty() && scope.note_facts.is_empty() {
-                self.scopes.remove(&key);
+            if scope.is_empty() && scope.note_facts.is_empty() && scope.controls.is_empty() {
+                self.drop_scope(&key);
                 continue;
             }
             let base =
@@ -487,8 +501,14 @@ impl Tables {
                 let chains: Vec<SpanRef> = scope.chains.iter().map(|(_, key)| *key).collect();
                 self.marks.endings.extend(chains);
                 let was = scope.view.server.clone();
-                for name in [server, was].into_iter().flatten() {
+                for name in server.iter().chain(&was) {
                     self.marks.references.insert(name.name().clone());
+                }
+                if let Some(was) = was {
+                    remove(&mut self.scopes_by_server, was.name(), &key);
+                }
+                if let Some(server) = server {
+                    insert(&mut self.scopes_by_server, server.name().clone(), key.clone());
                 }
                 self.scope_mut(&key).view = Arc::new(view);
             }

@@ -33,6 +33,8 @@ pub struct TraceEntry {
     pub unplaced: BTreeSet<FactId>,
     /// Monotonic arrival of the newest fact.
     pub touched: Nanos,
+    /// What its facts and bones take, by estimate.
+    pub bytes: usize,
 }
 
 /// By what halves of different traces may find each other.
@@ -94,6 +96,10 @@ pub struct Tables {
     pub limits: Limits,
     pub marks: Marks,
     pub traces: BTreeMap<TraceId, TraceEntry>,
+    /// Live traces by when they were last touched.
+    pub ages: BTreeSet<(Nanos, TraceId)>,
+    /// What the facts and bones of live traces take, by estimate.
+    pub bytes: usize,
     pub roles: BTreeMap<Digest16, Roles>,
     /// Traces with records of a process that do not say which end they saw.
     pub unsure: BTreeMap<Digest16, BTreeSet<TraceId>>,
@@ -115,6 +121,7 @@ pub struct Tables {
     pub notes_by_trace: BTreeMap<TraceId, BTreeSet<FactId>>,
     pub notes_by_process: BTreeMap<Digest16, BTreeSet<FactId>>,
     pub scopes: BTreeMap<ScopeKey, ScopeEntry>,
+    pub scopes_by_server: BTreeMap<Name, BTreeSet<ScopeKey>>,
     /// Evidence that other traces must place, and where it was placed.
     pub unplaced: BTreeMap<FactId, Arc<Fact>>,
     pub linked: BTreeMap<TraceId, BTreeSet<FactId>>,
@@ -123,12 +130,16 @@ pub struct Tables {
     pub placed_on: BTreeMap<FactId, BTreeSet<SpanRef>>,
     /// Evidence by operation key.
     pub keyed: BTreeMap<Digest16, BTreeSet<FactId>>,
+    /// Evidence by the request id it names.
+    pub waiting: BTreeMap<Name, BTreeSet<FactId>>,
     pub operations: BTreeMap<OperationKey, OperationEntry>,
     pub references: BTreeMap<Name, References>,
     /// What the lockfile holds, by server.
     pub pins: BTreeMap<Name, Pins>,
     /// Chains whose verdict is another than before.
     pub changed: BTreeSet<SpanRef>,
+    /// Live traces that got facts since the last look.
+    pub touched: BTreeSet<TraceId>,
     /// Chains that are none any more: joined to another, or no request after all.
     pub dropped: BTreeSet<SpanRef>,
     pub lookback: LookBack,
@@ -148,6 +159,8 @@ impl Tables {
             limits,
             marks: Marks::default(),
             traces: BTreeMap::new(),
+            ages: BTreeSet::new(),
+            bytes: 0,
             roles: BTreeMap::new(),
             unsure: BTreeMap::new(),
             requests: BTreeMap::new(),
@@ -166,16 +179,19 @@ impl Tables {
             notes_by_trace: BTreeMap::new(),
             notes_by_process: BTreeMap::new(),
             scopes: BTreeMap::new(),
+            scopes_by_server: BTreeMap::new(),
             unplaced: BTreeMap::new(),
             linked: BTreeMap::new(),
             placed: BTreeMap::new(),
             ambiguous: BTreeMap::new(),
             placed_on: BTreeMap::new(),
             keyed: BTreeMap::new(),
+            waiting: BTreeMap::new(),
             operations: BTreeMap::new(),
             references: BTreeMap::new(),
             pins: BTreeMap::new(),
             changed: BTreeSet::new(),
+            touched: BTreeSet::new(),
             dropped: BTreeSet::new(),
             lookback: LookBack::default(),
             newest: 0,
