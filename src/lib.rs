@@ -14,6 +14,7 @@ pub mod judge;
 pub mod log;
 pub mod model;
 pub mod normalise;
+pub mod proto;
 pub mod receive;
 pub mod telemetry;
 pub mod wire;

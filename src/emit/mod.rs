@@ -7,6 +7,7 @@
 pub mod attributes;
 pub mod event;
 pub mod metrics;
+pub mod record;
 pub mod redaction;
 pub mod severity;
 pub mod span;

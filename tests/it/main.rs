@@ -12,5 +12,6 @@ mod edge;
 mod fixtures;
 mod order;
 mod rename;
+mod records;
 mod tidy;
 mod wire;

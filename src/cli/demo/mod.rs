@@ -1,6 +1,6 @@
-//! `demo`: the real receivers, engine and exporters in one process. Recordings are played through the
-//! gRPC and HTTP ports; a backend on a port of its own gets what the exporters send, and its verdict
-//! events are shown as they come. Needs no network, no backend and no other program.
+//! `demo`: the real receivers, engine and exporters in one process. Recordings are played through
+//! the gRPC and HTTP ports; a backend on a port of its own gets what the exporters send, and its
+//! verdict events are shown as they come. Needs no network, no backend and no other program.
 
 mod captures;
 mod play;
@@ -17,6 +17,7 @@ use super::explain::{Recording, print_text};
 use super::table::{Line, Stream, summary};
 use super::{ConfigArgs, Exit, Failure, terminal};
 use crate::app::App;
+use crate::clock;
 use crate::config::Settings;
 use crate::emit::event;
 use crate::model::record::Summary;
@@ -86,7 +87,7 @@ async fn perform(
     let mut show = Show::new(out)?;
     let mut played = Vec::new();
     for (number, mut capture) in captures.into_iter().enumerate() {
-        capture.end_at(now());
+        capture.end_at(clock::now().wall);
         let port = if number % 2 == 0 { Port::Grpc } else { Port::Http };
         for (signal, document) in &capture.exports {
             player
@@ -116,12 +117,6 @@ fn settings(config: &ConfigArgs, sink: &Sink) -> Result<Settings, Exit> {
     // What the user sets comes last and wins.
     config.set = ours.chain(exporter).chain(config.set).collect();
     config.load()
-}
-
-/// Unix nanoseconds.
-fn now() -> u64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
 }
 
 /// What was shown so far: the last word on each chain and incident.

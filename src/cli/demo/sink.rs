@@ -1,5 +1,5 @@
-//! A backend in the same process: takes what the real exporters send and hands on the verdict events
-//! in it. It is a receiver of its own, on a port of its own.
+//! A backend in the same process: takes what the real exporters send and hands on the verdict
+//! events in it. It is a receiver of its own, on a port of its own.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

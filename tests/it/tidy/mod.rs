@@ -24,7 +24,9 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("judge", &["model"]),
     ("catalog", &["model"]),
     ("incident", &["model"]),
-    ("emit", &["model", "wire"]),
+    ("emit", &["model", "wire", "proto"]),
+    // Generated messages.
+    ("proto", &[]),
     ("engine", &["model", "normalise", "correlate", "judge", "catalog", "incident", "emit"]),
     ("wire", &[]),
     ("clock", &["model"]),
@@ -32,7 +34,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("log", &["wire", "model", "clock"]),
     ("export", &["wire", "model", "log", "clock"]),
     ("config", &["model"]),
-    ("telemetry", &["model", "clock"]),
+    ("telemetry", &["model", "emit", "clock"]),
     // Both halves meet here alone: the running program, and the commands that judge files.
     ("app", EVERYTHING),
     ("cli", EVERYTHING),
