@@ -11,7 +11,7 @@ mod digests;
 mod edge;
 mod fixtures;
 mod order;
-mod rename;
 mod records;
+mod rename;
 mod tidy;
 mod wire;
