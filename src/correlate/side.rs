@@ -160,7 +160,7 @@ pub(super) fn absorb(into: &mut HalfFact, other: &HalfFact) {
     if into.direction == Direction::Either {
         into.direction = other.direction;
     }
-    absorb_answer(&mut into.answer, &other.answer);
+    into.answer = together(&into.answer, &other.answer);
     let (call, more) = (&mut into.call, &other.call);
     fill(&mut call.read_only, &more.read_only);
     fill(&mut call.hinted_read_only, &more.hinted_read_only);
@@ -185,21 +185,26 @@ pub(super) fn absorb(into: &mut HalfFact, other: &HalfFact) {
     fill(&mut call.auth_context, &more.auth_context);
 }
 
-pub fn absorb_answer(into: &mut Answer, other: &Answer) {
-    into.is_error = match (into.is_error, other.is_error) {
+/// What two records say of one answer.
+pub fn together(one: &Answer, other: &Answer) -> Answer {
+    let is_error = match (one.is_error, other.is_error) {
         (Some(true), _) | (_, Some(true)) => Some(true),
         (known, None) => known,
         (None, known) => known,
         (Some(false), Some(false)) => Some(false),
     };
-    into.result_seen |= other.result_seen;
-    into.error_text |= other.error_text;
-    into.code = into.code.or(other.code);
-    into.http_status = into.http_status.or(other.http_status);
     // "Something failed" gives way to a record that says what.
-    into.failure = match (into.failure, other.failure) {
+    let failure = match (one.failure, other.failure) {
         (Some(Failure::Unnamed) | None, Some(named)) => Some(named),
         (known, _) => known,
     };
-    into.result_type = into.result_type.or(other.result_type);
+    Answer {
+        is_error,
+        result_seen: one.result_seen || other.result_seen,
+        code: one.code.or(other.code),
+        http_status: one.http_status.or(other.http_status),
+        failure,
+        result_type: one.result_type.or(other.result_type),
+        error_text: one.error_text || other.error_text,
+    }
 }

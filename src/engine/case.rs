@@ -7,7 +7,7 @@ use super::tables::{ChainEntry, Tables};
 use crate::correlate::chain::Chain;
 use crate::correlate::operation::Kind;
 use crate::correlate::scope::{ScopeKey, ServerName};
-use crate::correlate::side::{Side, absorb_answer};
+use crate::correlate::side::{Side, together};
 use crate::model::case::*;
 use crate::model::fact::*;
 use crate::model::findings::{Code, Detail, Finding};
@@ -120,7 +120,7 @@ impl Tables {
         let half = exchange.asking.as_mut().or(exchange.answering.as_mut());
         if let Some(half) = half {
             let told = elsewhere.iter().filter_map(|fact| fact.evidence.request.as_deref());
-            told.for_each(|told| absorb_answer(&mut half.answer, &told.answer));
+            told.for_each(|told| half.answer = together(&half.answer, &told.answer));
         }
         let all = chain.evidence.iter().chain(elsewhere);
         let (server, tool) = (exchange.server.clone(), exchange.tool.clone());
