@@ -12,10 +12,10 @@ use super::digest::value_digest;
 pub use super::lockfile_text::Damage;
 use super::lockfile_text::{damage_at, fill, refuse_markers, text_of};
 use super::projection::{escape, full_name, member_digests};
-use super::reference::{Context, Pins};
 use crate::model::digest::{Definition, Digest};
 use crate::model::ids::{Digest16, Name};
-use std::collections::BTreeMap;
+use crate::model::policy::{Context, Pins};
+use std::collections::{BTreeMap, BTreeSet};
 use toml_edit::{ArrayOfTables, Document, DocumentMut, Item, Table};
 
 /// The version that this program reads and writes.
@@ -146,6 +146,12 @@ impl Lockfile {
             tool: tool.to_owned(),
         };
         self.pins.get(&key(holder)).or_else(|| self.pins.get(&key(&Holder::Anyone)))
+    }
+
+    /// All pins as the policy holds them.
+    pub fn by_server(&self) -> BTreeMap<Name, Pins> {
+        let servers: BTreeSet<&str> = self.pins.keys().map(|key| key.server.as_str()).collect();
+        servers.into_iter().map(|name| (Name::new(name), self.of_server(name))).collect()
     }
 
     /// One server's pins as the engine looks them up. A pin of a context whose name is not that of

@@ -7,17 +7,10 @@ use super::diff::{diff, removed};
 use super::grade::Located;
 use crate::model::case::ContractSeen;
 use crate::model::digest::{Definition, Digest, SCHEME};
-use crate::model::ids::{Digest16, Name, Nanos, SpanRef};
-use crate::model::policy::{ContractMode, Contracts};
+use crate::model::ids::{Name, Nanos, SpanRef};
+use crate::model::policy::{Context, ContractMode, Contracts, Pins};
 use crate::model::record::Drift;
 use crate::model::words::{Confidence, ContractStatus, Grade, Reason};
-
-/// Whose reading it is: the authorization context, else the client instance.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Context {
-    Auth(Digest16),
-    Client(Option<Digest16>),
-}
 
 /// One tool as one traversal showed it.
 #[derive(Clone, PartialEq, Debug)]
@@ -39,9 +32,6 @@ pub struct Reading {
 pub struct References {
     changes: BTreeMap<(Context, Name), Vec<Reading>>,
 }
-
-/// What a lockfile holds of one server: digest by tool and context, `None` for any context.
-pub type Pins = BTreeMap<(Name, Option<Context>), Digest>;
 
 impl References {
     pub fn new(mut readings: Vec<Reading>) -> Self {
@@ -133,7 +123,11 @@ pub fn contract(
     }
     let Some((holds, definition)) = &call.holds else { return unknown };
     let reference = match (pinned, rules.mode) {
-        (Some(pin), _) => Reference { digest: pin.clone(), definition: None, weak: false },
+        (Some(pin), _) => Reference {
+            digest: pin.clone(),
+            definition: references.definition(pin).cloned(),
+            weak: false,
+        },
         (None, ContractMode::Pin) => match first(references, call) {
             Some(reference) => reference,
             None => Reference::own(holds),
@@ -282,7 +276,9 @@ fn steps<'a>(
         steps.push((other, first, Confidence::Weak));
     }
     let fixed = match (pin, mode) {
-        (Some(pin), _) => Some(Old { digest: pin.clone(), definition: None }),
+        (Some(pin), _) => {
+            Some(Old { digest: pin.clone(), definition: references.definition(pin).cloned() })
+        }
         (None, ContractMode::Pin) => Old::of(first),
         _ => None,
     };

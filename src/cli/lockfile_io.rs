@@ -5,6 +5,8 @@
 //! a symbolic link stays one.
 
 use crate::catalog::lockfile::Lockfile;
+use crate::config::Settings;
+use crate::model::policy::ContractMode;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -42,6 +44,17 @@ pub fn read(path: &Path) -> Result<Lockfile, Trouble> {
         Err(error) => return Err(Trouble::Io(path.to_owned(), "read", error)),
     };
     Lockfile::parse(&text).map_err(|damage| Trouble::Damaged(path.to_owned(), damage))
+}
+
+/// Gives the policy what the lockfile pins, where its mode looks at it.
+///
+/// # Errors
+/// As [`read`].
+pub fn pin(settings: &mut Settings) -> Result<(), Trouble> {
+    if matches!(settings.policy.contracts.mode, ContractMode::Pin | ContractMode::Enforce) {
+        settings.policy.contracts.pins = read(&settings.lockfile)?.by_server();
+    }
+    Ok(())
 }
 
 /// Reads, changes and writes a lockfile while no other writer can. Where `change` refuses, the file

@@ -110,10 +110,15 @@ impl ConfigArgs {
     /// The checked settings; mistakes are told on stderr.
     pub fn load(&self) -> Result<Settings, Exit> {
         let sources = Sources { files: self.config.clone(), set: self.set.clone() };
-        config::load(&sources).map_err(|mistakes| {
+        let mut settings = config::load(&sources).map_err(|mistakes| {
             tell_mistakes(&mistakes);
             Exit::Config
-        })
+        })?;
+        lockfile_io::pin(&mut settings).map_err(|trouble| {
+            terminal::tell(&trouble);
+            Exit::Config
+        })?;
+        Ok(settings)
     }
 }
 

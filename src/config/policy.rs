@@ -27,6 +27,7 @@ pub fn read(at: &Section<'_>) -> Policy {
             fail_on: contracts
                 .optional_words("fail_on", Grade::parse)
                 .unwrap_or(default.contracts.fail_on),
+            pins: default.contracts.pins,
         },
         evidence: rules(&at.child("evidence")),
         retry_budget: retry_budget(&at.child("retry_budget")),

@@ -178,11 +178,10 @@ impl Tables {
 
     pub(super) fn drifts(&self) -> Vec<Drift> {
         let mode = self.policy.contracts.mode;
-        let none = crate::catalog::reference::Pins::new();
-        let of_server = self.references.iter().flat_map(|(server, references)| {
-            let pins = self.pins.get(server).unwrap_or(&none);
-            references.drifts(server, pins, mode)
-        });
+        let of_server = self
+            .references
+            .iter()
+            .flat_map(|(server, references)| references.drifts(server, self.pins(server), mode));
         let mut drifts: Vec<Drift> = of_server.collect();
         drifts.sort_by(|a, b| {
             (a.first_seen, &a.server, &a.tool, &a.new_digest).cmp(&(

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 
 use super::tables::Tables;
-use crate::catalog::reference::{Context, Holder, Reading, References, contract};
+use crate::catalog::reference::{Holder, Reading, References, contract};
 use crate::catalog::traversal::Traversal;
 use crate::correlate::chain::Chain;
 use crate::correlate::scope::ScopeKey;
 use crate::model::case::ContractSeen;
 use crate::model::digest::Definition;
 use crate::model::ids::{Digest16, Name, Nanos, SpanRef};
-use crate::model::policy::ContractMode;
+use crate::model::policy::{Context, ContractMode};
 
 impl Tables {
     pub(super) fn reference_stage(&mut self) {
@@ -72,8 +72,7 @@ impl Tables {
         };
         let none = References::default();
         let references = self.references.get(server).unwrap_or(&none);
-        let pins = self.pins.get(server).cloned().unwrap_or_default();
-        contract(references, &pins, &self.policy.contracts, &holder)
+        contract(references, self.pins(server), &self.policy.contracts, &holder)
     }
 
     fn known_definition(

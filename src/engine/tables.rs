@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::limits::Limits;
 use super::lookback::LookBack;
 use super::scopes::{ScopeEntry, ScopeView};
-use crate::catalog::reference::{Pins, References};
+use crate::catalog::reference::References;
 use crate::correlate::chain::Chain;
 use crate::correlate::join::Joined;
 use crate::correlate::operation::{Operation, OperationKey};
@@ -17,7 +17,7 @@ use crate::correlate::trace::TraceRequest;
 use crate::model::case::{Ending, Exchange};
 use crate::model::fact::*;
 use crate::model::ids::{Digest16, Name, Nanos, SpanId, SpanRef, TraceId};
-use crate::model::policy::Policy;
+use crate::model::policy::{ContractMode, Pins, Policy};
 use crate::model::record::Verdict;
 
 /// Facts of one live trace and what the request stratum made of them.
@@ -134,8 +134,6 @@ pub struct Tables {
     pub waiting: BTreeMap<Name, BTreeSet<FactId>>,
     pub operations: BTreeMap<OperationKey, OperationEntry>,
     pub references: BTreeMap<Name, References>,
-    /// What the lockfile holds, by server.
-    pub pins: BTreeMap<Name, Pins>,
     /// Chains whose verdict is another than before.
     pub changed: BTreeSet<SpanRef>,
     /// Live traces that got facts since the last look.
@@ -189,7 +187,6 @@ impl Tables {
             waiting: BTreeMap::new(),
             operations: BTreeMap::new(),
             references: BTreeMap::new(),
-            pins: BTreeMap::new(),
             changed: BTreeSet::new(),
             touched: BTreeSet::new(),
             dropped: BTreeSet::new(),
@@ -222,6 +219,18 @@ impl Tables {
 
     pub fn scope_view(&self, key: &ScopeKey) -> Arc<ScopeView> {
         self.scopes.get(key).map(|scope| scope.view.clone()).unwrap_or_default()
+    }
+
+    /// What the lockfile holds of a server, where the mode looks at it.
+    pub fn pins(&self, server: &Name) -> &Pins {
+        static NONE: Pins = Pins::new();
+        let contracts = &self.policy.contracts;
+        match contracts.mode {
+            ContractMode::Pin | ContractMode::Enforce => {
+                contracts.pins.get(server).unwrap_or(&NONE)
+            }
+            ContractMode::Observe | ContractMode::Off => &NONE,
+        }
     }
 
     /// Runs every stratum over what is marked, from top to bottom.

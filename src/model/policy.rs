@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::ids::{Nanos, SECOND};
+use super::digest::Digest;
+use super::ids::{Digest16, Name, Nanos, SECOND};
 use super::words::{Effect, FailureLayer, Grade, Layer, OutcomeMethod, OutcomeStatus, Owner};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -31,7 +32,19 @@ pub struct Policy {
 pub struct Contracts {
     pub mode: ContractMode,
     pub fail_on: Vec<Grade>,
+    /// What the lockfile holds, by server. Only `pin` and `enforce` look at it.
+    pub pins: BTreeMap<Name, Pins>,
 }
+
+/// Whose reading of a tool it is: the authorization context, else the client instance.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Context {
+    Auth(Digest16),
+    Client(Option<Digest16>),
+}
+
+/// Pinned digests of one server, by tool and context; `None` holds for any context.
+pub type Pins = BTreeMap<(Name, Option<Context>), Digest>;
 
 super::words::vocabulary!(ContractMode {
     Observe = "observe", Pin = "pin", Enforce = "enforce", Off = "off",
@@ -154,6 +167,7 @@ impl Default for Policy {
             contracts: Contracts {
                 mode: ContractMode::Observe,
                 fail_on: vec![Grade::Breaking, Grade::Semantic, Grade::Unlocated],
+                pins: BTreeMap::new(),
             },
             evidence: Vec::new(),
             retry_budget: RetryBudget {
