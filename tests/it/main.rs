@@ -8,6 +8,7 @@
 )]
 
 mod digests;
+mod docs;
 mod edge;
 mod fixtures;
 mod order;
