@@ -4,12 +4,15 @@ Each route runs an example client that sees a success, a tool error, a 401 and a
 also a call whose outcome is verified, and one whose row was lost). What it saw must be found by Jaeger's
 tag search on the verdict's state, and every span that it exported must have arrived as it was.
 """
+import json
+import os
+import subprocess
 import sys
 import types
 
 import pytest
 
-from harness import (EXAMPLES, Desk, attributes, eventually, http_get, jaeger_traces, log_records_of, run_client,
+from harness import (CONFIGS, EXAMPLES, Desk, attributes, eventually, http_get, jaeger_traces, log_records_of, run_client,
                      spans_of, tags_of, without_verdict)
 
 PYTHON = {"success": "unverified", "tool_error": "tool_failed", "unauthorized": "needs_auth",
@@ -49,7 +52,8 @@ def route(request, verdict, backend, tmp_path_factory):
         desk.program.stop()
     exported = spans_of(*files)
     assert exported, "the client exported nothing"
-    return types.SimpleNamespace(service=SERVICES[client], seen=seen, exported=exported, expected=expected)
+    return types.SimpleNamespace(service=SERVICES[client], seen=seen, exported=exported, expected=expected,
+                                 files=[path for path in files if path.exists()])
 
 
 def test_the_client_saw_what_this_test_is_about(route):
@@ -136,6 +140,16 @@ def test_verdict_events_follow(route, backend):
     calls = eventually(complete, 25, "a verdict event for each call")
     last = {a["mcp_verdict.chain.id"]: a["mcp_verdict.state"] for a in calls}
     assert sorted(last.values()) == sorted(route.expected.values())
+
+
+def test_replay_of_what_was_exported_says_the_same(route, binary, verdict):
+    """The clients' own recordings, judged afterwards."""
+    done = subprocess.run([binary, "replay", *route.files, "--config", CONFIGS / "mcp-verdict.yaml", "--format", "json"],
+                          capture_output=True, text=True, timeout=60, env={**os.environ, **verdict.env})
+    assert done.returncode == 0, done.stderr
+    records = [json.loads(line) for line in done.stdout.splitlines()]
+    calls = [(r["tool"], r["state"]) for r in records if r["record"] == "verdict" and r["method"] == "tools/call"]
+    assert sorted(calls) == sorted((route.seen[step]["tool"], state) for step, state in route.expected.items())
 
 
 def test_metrics_count_the_verdicts(route, verdict):
