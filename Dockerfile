@@ -12,7 +12,7 @@ RUN useradd --system --uid 10001 --home-dir /var/lib/mcp-verdict --create-home m
 USER 10001
 WORKDIR /var/lib/mcp-verdict
 VOLUME /var/lib/mcp-verdict
-# OTLP gRPC, OTLP HTTP, metrics, health, page
-EXPOSE 4317 4318 8888 13133 55679
+# OTLP gRPC, OTLP HTTP, metrics, health
+EXPOSE 4317 4318 8888 13133
 ENTRYPOINT ["mcp-verdict"]
 CMD ["run"]

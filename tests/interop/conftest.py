@@ -64,10 +64,11 @@ def verdict(binary, backend, tmp_path_factory):
     env = {
         "MCP_VERDICT_GRPC_ENDPOINT": address(grpc), "MCP_VERDICT_HTTP_ENDPOINT": address(http),
         "MCP_VERDICT_METRICS_ENDPOINT": address(metrics), "MCP_VERDICT_HEALTH_ENDPOINT": address(health),
-        "MCP_VERDICT_PAGE_ENDPOINT": address(page), "MCP_VERDICT_DATA": str(folder / "data"),
+        "MCP_VERDICT_DATA": str(folder / "data"),
         "MCP_VERDICT_BACKEND": f"http://{address(backend.grpc)}", "MCP_VERDICT_SETTLE": SETTLE,
     }
-    program = Program("mcp-verdict", [binary, "run", "--config", CONFIGS / "mcp-verdict.yaml"], folder, env)
+    command = [binary, "run", "--config", CONFIGS / "mcp-verdict.yaml", "--set", f"service.telemetry.page.endpoint={address(page)}"]
+    program = Program("mcp-verdict", command, folder, env)
     program.ready(grpc, http, metrics, health)
     yield types.SimpleNamespace(program=program, grpc=grpc, http=http, metrics=metrics, health=health, env=env)
     assert program.stop() == 0, program.tail()

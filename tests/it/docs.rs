@@ -5,13 +5,30 @@
 use std::fmt::Write;
 use std::path::Path;
 
-const BEGIN: &str = "<!-- keys: generated from the registry by a test -->\n";
-const END: &str = "<!-- end of keys -->\n";
+use mcp_verdict::config::keys;
+use mcp_verdict::emit::metrics::{self, METRICS};
+use mcp_verdict::telemetry::registry::{self, PROCESS_METRICS};
 
-/// One line for each key, as the registry has it.
-fn table() -> String {
+const BEGIN: &str = "<!-- generated from the registry by a test -->\n";
+const END: &str = "<!-- end -->\n";
+
+/// Holds what stands between the markers of a document to a table.
+fn check(document: &str, table: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(document);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let (before, rest) = text.split_once(BEGIN).expect("the begin marker");
+    let (written, after) = rest.split_once(END).expect("the end marker");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, format!("{before}{BEGIN}{table}{END}{after}")).unwrap();
+        return;
+    }
+    assert!(written == table, "{document} is out of date: UPDATE_DOCS=1 cargo test docs");
+}
+
+#[test]
+fn configuration_reference_lists_every_key() {
     let mut table = String::from("| key | form | default | says |\n| --- | --- | --- | --- |\n");
-    for row in mcp_verdict::config::keys::rows() {
+    for row in keys::rows() {
         let form = row.form.describe().replace('|', "\\|");
         let default = match row.default {
             "" => String::new(),
@@ -20,18 +37,33 @@ fn table() -> String {
         let says = row.says.replace('|', "\\|");
         writeln!(table, "| `{}` | {form} | {default} | {says} |", row.path).unwrap();
     }
-    table
+    check("docs/configuration.md", &table);
 }
 
 #[test]
-fn configuration_reference_lists_every_key() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/configuration.md");
-    let text = std::fs::read_to_string(&path).unwrap();
-    let (before, rest) = text.split_once(BEGIN).expect("the begin marker");
-    let (written, after) = rest.split_once(END).expect("the end marker");
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        std::fs::write(&path, format!("{before}{BEGIN}{}{END}{after}", table())).unwrap();
-        return;
+fn metrics_reference_lists_every_metric() {
+    let mut table =
+        String::from("| on Prometheus | kind | labels | says |\n| --- | --- | --- | --- |\n");
+    for metric in METRICS {
+        let (ending, kind) = match metric.kind {
+            metrics::Kind::Counter => ("_total", "counter"),
+            metrics::Kind::Gauge => ("", "gauge"),
+            metrics::Kind::Histogram => ("_seconds", "histogram"),
+        };
+        line(&mut table, metric.name, ending, kind, metric.labels, metric.says);
     }
-    assert!(written == table(), "docs/configuration.md is out of date: UPDATE_DOCS=1 cargo test docs");
+    for metric in PROCESS_METRICS {
+        let (ending, kind) = match metric.kind {
+            registry::Kind::Counter => ("_total", "counter"),
+            registry::Kind::Gauge => ("", "gauge"),
+        };
+        line(&mut table, metric.name, ending, kind, metric.labels, metric.says);
+    }
+    check("docs/metrics.md", &table);
+}
+
+fn line(table: &mut String, name: &str, ending: &str, kind: &str, labels: &[&str], says: &str) {
+    let name = name.replace('.', "_");
+    let labels = labels.join(", ");
+    writeln!(table, "| `{name}{ending}` | {kind} | {labels} | {says} |").unwrap();
 }
