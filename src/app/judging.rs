@@ -79,13 +79,20 @@ impl Judging {
         }
     }
 
-    /// Room for a sighting; `None` when the engine is that far behind.
-    pub async fn reserve(&self, sighting: &Sighting) -> Option<Room> {
+    /// Room for a sighting, which may have to be waited for: it ends with `None` when the engine is
+    /// that far behind. `None` at once for a sighting that shows nothing.
+    pub fn room_for(
+        &self,
+        sighting: &Sighting,
+    ) -> Option<impl Future<Output = Option<Room>> + use<>> {
+        if sighting.bones.is_empty() && sighting.facts.is_empty() {
+            return None;
+        }
         let bytes = sighting.bones.len() * size_of::<Bone>()
             + sighting.facts.len() * (size_of::<Fact>() + 512);
         let blocks = u32::try_from((bytes / BLOCK + 1).min(BLOCKS)).unwrap_or(1);
         let permit = self.room.clone().acquire_many_owned(blocks);
-        tokio::time::timeout(PATIENCE, permit).await.ok()?.ok().map(Room)
+        Some(async { tokio::time::timeout(PATIENCE, permit).await.ok()?.ok().map(Room) })
     }
 
     /// Shows the engine what one export held.

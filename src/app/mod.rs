@@ -42,6 +42,7 @@ pub enum StartError {
     Exporter(ExporterError),
     Telemetry(String),
     Thread(String),
+    Log(String),
 }
 
 impl fmt::Display for StartError {
@@ -50,6 +51,7 @@ impl fmt::Display for StartError {
             StartError::Listen(error) => error.fmt(f),
             StartError::Exporter(error) => error.fmt(f),
             StartError::Telemetry(why) => write!(f, "service.telemetry: {why}"),
+            StartError::Log(why) => write!(f, "storage.directory: the log cannot be read: {why}"),
             StartError::Thread(why) => write!(f, "the engine got no thread: {why}"),
         }
     }
@@ -102,7 +104,21 @@ impl App {
     /// # Errors
     /// When a port, certificate, credential or exporter cannot be used; nothing is open then.
     pub async fn start(settings: &Settings) -> Result<Self, StartError> {
-        let core = Core::start(settings)?;
+        App::start_on(settings, open_log(settings)).await
+    }
+
+    /// As [`App::start`], on a log that may hold what an earlier run has not delivered. Ports open
+    /// when it is taken up.
+    ///
+    /// # Errors
+    /// As [`App::start`], and when the log cannot be read.
+    pub async fn start_on(settings: &Settings, log: Arc<dyn Log>) -> Result<Self, StartError> {
+        let core = Core::start(settings, log)?;
+        let resumed = core.pipeline.resume().await;
+        let resumed = resumed.map_err(|error| StartError::Log(error.to_string()))?;
+        if resumed > 0 {
+            tracing::info!(resumed, "records of an earlier run are taken up");
+        }
         let telemetry = settings::telemetry(settings);
         core.observe();
         let metrics_address = open_metrics(&telemetry, core.meters.clone()).await?;
@@ -151,13 +167,12 @@ impl App {
 }
 
 impl Core {
-    fn start(settings: &Settings) -> Result<Self, StartError> {
+    fn start(settings: &Settings, log: Arc<dyn Log>) -> Result<Self, StartError> {
         let own_metrics = OwnMetrics::default();
         let exporter = own_metrics.exporter().map_err(StartError::Telemetry)?;
         let meters = Meters::new(&settings::telemetry(settings).resource, Some(exporter));
         let meters = Arc::new(meters.map_err(StartError::Telemetry)?);
         let meter = meters.meter();
-        let log = open_log(settings);
         let counters = export::Counters::new(&meter);
         let exporters = settings::exporters(settings);
         let outbox = Arc::new(Outbox::new(&exporters, log.clone(), &counters)?);

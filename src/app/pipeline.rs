@@ -1,6 +1,8 @@
 //! What happens to an accepted export: logged, sent on, and shown to the engine.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,15 +11,15 @@ use bytes::Bytes;
 use super::judging::{Judging, Room};
 use super::release::{Changes, Release};
 use crate::export::{Due, Hold, Outbox, Parcel};
-use crate::log::{Kind, Log, Part, Record, Refused};
+use crate::log::{Kind, Log, Mark, Part, Record, Refused};
 use crate::model::fact::{Bone, Sighting};
 use crate::model::ids::{Position, SpanRef, sane};
 use crate::model::policy::Policy;
 use crate::normalise::sight;
 use crate::receive::{Intake, Received, Refusal, Taking};
 use crate::telemetry::VerdictMeters;
-use crate::wire::inflate::Coding;
-use crate::wire::{Signal, regroup};
+use crate::wire::inflate::{Coding, Limits, inflate};
+use crate::wire::{Signal, regroup, scan};
 
 /// The intake of the receivers.
 pub struct Pipeline {
@@ -65,10 +67,8 @@ impl Pipeline {
 
     /// Nothing is promised that the engine has no room for.
     async fn room(&self, sighting: &Sighting) -> Result<Option<Room>, Refusal> {
-        if sighting.bones.is_empty() && sighting.facts.is_empty() {
-            return Ok(None);
-        }
-        let room = self.judging.reserve(sighting).await;
+        let Some(room) = self.judging.room_for(sighting) else { return Ok(None) };
+        let room = room.await;
         room.map(Some).ok_or(Refusal::Overloaded { what: "the engine", after: COME_BACK })
     }
 
@@ -98,19 +98,57 @@ impl Pipeline {
         sighting: Sighting,
         room: Option<Room>,
     ) {
-        let lanes = self.outbox.lanes_of(export.signal);
-        let rest = self.rest(&export, &sighting);
-        let held = held(&sighting);
-        self.outbox.ledger.open(position, lanes, rest.is_some(), held);
-        if let Some(rest) = rest {
-            self.outbox.push(&parcel(position, rest));
-        }
-        if held > 0 {
-            self.keep(position, &export.plain, &sighting);
-        }
+        self.deliver(position, &export, &sighting, &[]);
         if let Some(room) = room {
             self.judging.see(position, sighting, room);
         }
+    }
+
+    /// Sends and keeps what `marks` do not tell to be delivered.
+    fn deliver(&self, position: Position, export: &Received, sighting: &Sighting, marks: &[Mark]) {
+        let lanes = self.outbox.lanes_of(export.signal);
+        let rest = self.rest(export, sighting);
+        let held = held(sighting);
+        let ledger = &self.outbox.ledger;
+        let (lanes, holds) = ledger.reopen(position, lanes, rest.is_some(), held, marks);
+        if let Some(rest) = rest {
+            self.outbox.push_to(&lanes, &parcel(position, rest));
+        }
+        if holds {
+            self.keep(position, &export.plain, sighting);
+        }
+    }
+
+    /// Takes up what a log holds from before, in its order: what is not delivered leaves, and the
+    /// engine sees all of it again.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub async fn resume(&self) -> io::Result<usize> {
+        let pending = self.log.recover()?;
+        let count = pending.len();
+        for record in pending {
+            let (position, marks) = (record.position, record.marks);
+            let Some(export) = received(record.record) else {
+                // It was readable when it was accepted: its damage is the log's to count.
+                self.log.mark(position, Mark::Done);
+                continue;
+            };
+            let mut sighting = match export.kind {
+                Kind::In => sight(export.received.signal, &export.received.plain, &self.policy),
+                Kind::Out(_) => Sighting::default(),
+            };
+            leave_untimed(&mut sighting);
+            self.deliver(position, &export.received, &sighting, &marks);
+            // Recovery waits for the engine as long as it takes.
+            while let Some(room) = self.judging.room_for(&sighting) {
+                if let Some(room) = room.await {
+                    self.judging.see(position, sighting, room);
+                    break;
+                }
+            }
+        }
+        Ok(count)
     }
 
     /// What leaves at once: the body as it came where nothing touches it; `None` where every item
@@ -166,6 +204,31 @@ fn held(sighting: &Sighting) -> u32 {
     indices.sort_unstable();
     indices.dedup();
     u32::try_from(indices.len()).unwrap_or(u32::MAX)
+}
+
+/// A record of the log, readable again.
+struct Recovered {
+    kind: Kind,
+    received: Received,
+}
+
+fn received(record: Record) -> Option<Recovered> {
+    let limits = Limits { max_bytes: usize::MAX, max_ratio: usize::MAX };
+    let plain = match inflate(record.coding, &record.payload, limits).ok()? {
+        Cow::Borrowed(_) => record.payload.clone(),
+        Cow::Owned(plain) => Bytes::from(plain),
+    };
+    let items = scan::check(record.signal, &plain).ok()?.items;
+    let received = Received {
+        signal: record.signal,
+        wire: record.payload,
+        coding: record.coding,
+        plain,
+        items,
+        rejected: 0,
+        message: String::new(),
+    };
+    Some(Recovered { kind: record.kind, received })
 }
 
 struct Rest {

@@ -42,16 +42,38 @@ impl Ledger {
     /// Opens a record's account: each of `lanes` is owed the rest (where there is one) and so many
     /// held spans. A record of which nothing is owed is done.
     pub fn open(&self, position: Position, lanes: &[usize], rest: bool, held: u32) {
+        self.reopen(position, lanes, rest, held, &[]);
+    }
+
+    /// As [`Ledger::open`], for a record of which some is delivered already. Returns the lanes that
+    /// are still owed the rest, and whether any is owed held spans.
+    pub fn reopen(
+        &self,
+        position: Position,
+        lanes: &[usize],
+        rest: bool,
+        held: u32,
+        marks: &[Mark],
+    ) -> (Vec<usize>, bool) {
         let parts = [(Part::Rest, u32::from(rest)), (Part::Held, held)];
         let owed: Vec<Owed> = lanes
             .iter()
             .flat_map(|lane| parts.map(|(part, weight)| Owed { lane: *lane, part, weight }))
-            .filter(|owed| owed.weight > 0)
+            .filter(|owed| {
+                owed.weight > 0 && !marks.contains(&self.delivered(owed.lane, owed.part))
+            })
             .collect();
-        if owed.is_empty() {
-            return self.log.mark(position, Mark::Done);
+        let of = |part| owed.iter().filter(move |owed| owed.part == part).map(|owed| owed.lane);
+        let left = (of(Part::Rest).collect(), of(Part::Held).next().is_some());
+        match owed.is_empty() {
+            true => self.log.mark(position, Mark::Done),
+            false => drop(self.accounts().insert(position, Account { owed })),
         }
-        self.accounts().insert(position, Account { owed });
+        left
+    }
+
+    fn delivered(&self, lane: usize, part: Part) -> Mark {
+        Mark::Delivered { exporter: self.exporters.get(lane).cloned().unwrap_or_default(), part }
     }
 
     /// A lane has delivered these shares, or dropped them with a reason.
@@ -80,8 +102,7 @@ impl Ledger {
             accounts.remove(&due.position);
             return Some(Mark::Done);
         }
-        let exporter = self.exporters.get(lane).cloned().unwrap_or_default();
-        Some(Mark::Delivered { exporter, part: due.part })
+        Some(self.delivered(lane, due.part))
     }
 
     /// Records of which something is owed.

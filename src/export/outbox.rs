@@ -84,8 +84,13 @@ impl Outbox {
 
     /// Hands a parcel to each exporter of its signal. Its records' accounts must be open.
     pub fn push(&self, parcel: &Parcel) {
-        for lane in self.lanes_of(parcel.signal) {
-            self.lanes[*lane].push(parcel);
+        self.push_to(self.lanes_of(parcel.signal), parcel);
+    }
+
+    /// Hands a parcel to some lanes alone: those that do not have it yet.
+    pub fn push_to(&self, lanes: &[usize], parcel: &Parcel) {
+        for lane in lanes.iter().filter_map(|lane| self.lanes.get(*lane)) {
+            lane.push(parcel);
         }
     }
 

@@ -1,6 +1,9 @@
 //! What happens to MCP spans between the real ports: held, judged, enriched, told as events.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use mcp_verdict::log::{Log, Memory};
 
 use super::support::*;
 
@@ -112,4 +115,28 @@ async fn at_the_limit_held_spans_leave_unenriched() {
     assert_eq!(program.app.stop().await.lost, 0);
     let calls = backend.spans().into_iter().filter(|span| span.name == "tools/call many").count();
     assert_eq!(calls, 400, "every call, once");
+}
+
+/// Scenario: the process dies with calls held and plain spans undelivered, and starts again on its
+/// log. Guarantees: everything that was acknowledged arrives, the calls with their verdict.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_not_delivered_is_taken_up_again() {
+    let backend = Backend::start(&[]).await;
+    backend.set_dead(true);
+    let log: Arc<dyn Log> = Arc::new(Memory::new(1 << 24));
+    let more = ["service.shutdown_timeout=1ms", "processors.mcp_verdict.settle=60s"];
+    let first = Program::start_on(&backend, &more, log.clone()).await;
+    let (call, beside) = (failed(call(&trace(), "again"), "timeout"), span(&trace(), "beside"));
+    first.send("both", vec![call.clone(), beside.clone()]).await;
+    first.send("plain", vec![span(&trace(), "alone")]).await;
+    first.kill();
+    assert_eq!(log.usage().records, 2, "neither is done");
+    backend.set_dead(false);
+    let second = Program::start_on(&backend, &[], log.clone()).await;
+    backend.until(10, "the call", |b| state_of(b, &call.name).is_some()).await;
+    assert_ne!(state_of(&backend, &call.name).as_deref(), Some("none"));
+    let count = |name: &str| backend.spans().iter().filter(|span| span.name == name).count();
+    assert_eq!((count("beside"), count("alone")), (1, 1));
+    assert_eq!(second.app.stop().await.lost, 0);
+    assert_eq!(log.usage().records, 0, "all is done");
 }

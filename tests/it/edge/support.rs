@@ -16,6 +16,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
 use mcp_verdict::app::App;
 use mcp_verdict::config::{Settings, Sources, load_with};
+use mcp_verdict::log::Log;
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
@@ -165,12 +166,38 @@ pub fn settings(backend: &Backend, more: &[&str]) -> Settings {
 pub struct Program {
     pub app: App,
     client: reqwest::Client,
+    runtime: Runtime,
+}
+
+/// Threads that end with their owner, whatever runs on them.
+struct Runtime(Option<tokio::runtime::Runtime>);
+
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        if let Some(threads) = self.0.take() {
+            threads.shutdown_background();
+        }
+    }
 }
 
 impl Program {
     pub async fn start(backend: &Backend, more: &[&str]) -> Self {
         let app = App::start(&settings(backend, more)).await.unwrap();
-        Program { app, client: client() }
+        Program { app, client: client(), runtime: Runtime(None) }
+    }
+
+    /// A program of its own threads, on a log that may hold something.
+    pub async fn start_on(backend: &Backend, more: &[&str], log: Arc<dyn Log>) -> Self {
+        let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        let settings = settings(backend, more);
+        let app = threads.spawn(async move { App::start_on(&settings, log).await.unwrap() });
+        let app = app.await.unwrap();
+        Program { app, client: client(), runtime: Runtime(Some(threads)) }
+    }
+
+    /// Ends it as a crash would: nothing is drained.
+    pub fn kill(self) {
+        drop(self.runtime);
     }
 
     fn url(&self, path: &str) -> String {
