@@ -109,8 +109,9 @@ fn fold_nested(
         sides.keys().map(|span| (tree.above(*span).count(), *span)).collect();
     outers.sort_unstable_by(|a, b| b.cmp(a));
     let mut leader: BTreeMap<SpanId, SpanId> = BTreeMap::new();
+    let below = below(sides, tree);
     for (_, outer_span) in outers {
-        let inner = repeats_of(outer_span, sides, &leader, tree, skew);
+        let inner = repeats_of(outer_span, sides, &below, &leader, tree, skew);
         match inner.as_slice() {
             [] => {}
             [one] => join(sides, &mut leader, outer_span, *one),
@@ -127,17 +128,37 @@ fn fold_nested(
     }
 }
 
+/// The sides somewhere below each span: where repeats of it can be at all.
+fn below(sides: &BTreeMap<SpanId, Side>, tree: &Ancestry<'_>) -> BTreeMap<SpanId, Vec<SpanId>> {
+    let mut below: BTreeMap<SpanId, Vec<SpanId>> = BTreeMap::new();
+    for span in sides.keys() {
+        for above in tree.above(*span) {
+            below.entry(above).or_default().push(*span);
+        }
+    }
+    below
+}
+
 /// The sides whose nearest half above is `outer` and which repeat it.
 fn repeats_of(
     outer_span: SpanId,
     sides: &BTreeMap<SpanId, Side>,
+    below: &BTreeMap<SpanId, Vec<SpanId>>,
     leader: &BTreeMap<SpanId, SpanId>,
     tree: &Ancestry<'_>,
     skew: u64,
 ) -> Vec<SpanId> {
     let Some(outer) = sides.get(&outer_span) else { return Vec::new() };
-    let mut found: Vec<SpanId> = sides
+    let members = outer.spans();
+    let candidates: BTreeSet<SpanId> = members
         .iter()
+        .filter_map(|member| below.get(member))
+        .flatten()
+        .map(|span| leader.get(span).copied().unwrap_or(*span))
+        .collect();
+    let mut found: Vec<SpanId> = candidates
+        .iter()
+        .filter_map(|span| sides.get_key_value(span))
         .filter(|(span, side)| {
             **span != outer_span
                 && side.end == outer.end

@@ -136,7 +136,9 @@ async fn what_was_not_delivered_is_taken_up_again() {
     backend.until(10, "the call", |b| state_of(b, &call.name).is_some()).await;
     assert_ne!(state_of(&backend, &call.name).as_deref(), Some("none"));
     let count = |name: &str| backend.spans().iter().filter(|span| span.name == name).count();
-    assert_eq!((count("beside"), count("alone")), (1, 1));
+    // What was on the wire when the process died may come a second time, never a third.
+    backend.until(10, "the rest", |_| count("beside") > 0 && count("alone") > 0).await;
+    assert!(count("beside") <= 2 && count("alone") <= 2);
     assert_eq!(second.app.stop().await.lost, 0);
     assert_eq!(log.usage().records, 0, "all is done");
 }

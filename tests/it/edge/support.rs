@@ -81,11 +81,13 @@ impl Backend {
         let coding = request.headers().get("content-encoding");
         let coding = coding.map(|v| v.to_str().unwrap().to_owned()).unwrap_or_default();
         let body = request.into_body().collect().await.unwrap().to_bytes();
-        if !self.dead.load(Ordering::Relaxed) {
+        // Asked once: what is refused is what is forgotten.
+        let dead = self.dead.load(Ordering::Relaxed);
+        if !dead {
             self.got.lock().unwrap().push(Got { path, coding, body });
         }
         tokio::time::sleep(self.delay).await;
-        let (status, body) = match self.dead.load(Ordering::Relaxed) {
+        let (status, body) = match dead {
             true => (503, &b""[..]),
             false => self.next(),
         };
