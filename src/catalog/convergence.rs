@@ -158,7 +158,7 @@ impl Timeline {
         let last = self.signals.iter().rev().find(|signal| signal.counts);
         if let Some(last) = last
             && activity > last.at
-            && !self.traversals.iter().any(|traversal| traversal.start >= last.at)
+            && !self.pages_since(last.at)
         {
             found.push(Finding::new(Code::ListChangedUnanswered, vec![last.span]));
         }
@@ -168,6 +168,10 @@ impl Timeline {
             let spans = storm.iter().map(|signal| signal.span).collect();
             found.push(Finding::new(Code::ListChangedStorm, spans));
         }
+    }
+
+    fn pages_since(&self, at: Nanos) -> bool {
+        self.traversals.iter().flat_map(|traversal| &traversal.pages).any(|page| page.start >= at)
     }
 
     fn traversal_findings(
@@ -227,7 +231,14 @@ impl Timeline {
         };
         let differs = complete.windows(2).find(|pair| {
             let digests = (pair[0].discovered(), pair[1].discovered());
-            matches!(digests, (Some(a), Some(b)) if a == b) && names(pair[0]) != names(pair[1])
+            let (first, second) = (names(pair[0]), names(pair[1]));
+            let sorted = |mut all: Vec<_>| {
+                all.sort();
+                all
+            };
+            matches!(digests, (Some(a), Some(b)) if a == b)
+                && first != second
+                && sorted(first) == sorted(second)
         })?;
         let spans = differs.iter().flat_map(|traversal| traversal.spans()).collect();
         Some(Finding::new(Code::UnstableOrder, spans))

@@ -257,34 +257,34 @@ impl Tables {
         seen
     }
 
-    /// The newest that is known of the call's task.
+    /// The newest that is known of the call's task: its status from whoever told it last, a terminal
+    /// one being final; its inner result from whichever request showed it.
     fn task_seen(&self, entry: &ChainEntry) -> Option<TaskSeen> {
         let id = entry.chain.sides().find_map(|side| side.half.call.task_id.as_ref())?;
         let members = entry.operation_keys.iter().filter_map(|key| self.operations.get(key));
         let chains = members.flat_map(|operation| &operation.members);
-        let told = chains.filter_map(|key| self.chains.get(key)).filter_map(|other| {
-            let side = other.chain.primary();
-            let calls = || other.chain.sides().map(|side| &side.half.call);
-            let answers = || other.chain.sides().map(|side| &side.half.answer);
-            Some(TaskSeen {
-                status: calls().find_map(|call| call.task_status)?,
-                at: side.stop,
-                is_error: answers().find_map(|answer| answer.is_error),
-                code: answers().find_map(|answer| answer.code),
-                result_seen: answers().any(|answer| answer.result_seen),
-            })
+        let others: Vec<&Chain> =
+            chains.filter_map(|key| self.chains.get(key)).map(|other| &*other.chain).collect();
+        let told = others.iter().filter_map(|chain| {
+            let mut calls = chain.sides().map(|side| &side.half.call);
+            Some((calls.find_map(|call| call.task_status)?, chain.primary().stop))
         });
         let view = self.scope_view(&entry.scope);
         let notes = view.notes.tasks().filter(|(task, ..)| *task == id);
-        let notes = notes.map(|(_, status, at)| TaskSeen {
+        let notes = notes.map(|(_, status, at)| (status, at));
+        let newest = told.chain(notes).max_by_key(|(status, at)| (status.terminal(), *at, *status));
+        let (status, at) = newest?;
+        // What the call itself was answered with is the task, not its result.
+        let results = others.iter().filter(|chain| !chain.is_call());
+        let answers: Vec<&Answer> =
+            results.flat_map(|chain| chain.sides().map(|side| &side.half.answer)).collect();
+        Some(TaskSeen {
             status,
             at,
-            is_error: None,
-            code: None,
-            result_seen: false,
-        });
-        // A terminal status is final, whatever is told later.
-        told.chain(notes).max_by_key(|seen| (seen.status.terminal(), seen.at, seen.status))
+            is_error: answers.iter().filter_map(|answer| answer.is_error).max(),
+            code: answers.iter().filter_map(|answer| answer.code).min(),
+            result_seen: answers.iter().any(|answer| answer.result_seen),
+        })
     }
 
     pub(super) fn catalog_seen(

@@ -32,6 +32,12 @@ const WORDS: &[(&str, Failure)] = &[
     ("client disconnected", Failure::ClientDisconnected),
     // TLS.
     ("certificate", Failure::Tls),
+    ("cert_", Failure::Tls),
+    ("_cert", Failure::Tls),
+    ("unable_to_verify_leaf", Failure::Tls),
+    ("x509:", Failure::Tls),
+    ("sslhandshake", Failure::Tls),
+    ("sslexception", Failure::Tls),
     ("sslerror", Failure::Tls),
     ("ssl:", Failure::Tls),
     ("tls handshake", Failure::Tls),
