@@ -7,6 +7,7 @@
     reason = "a test fails by panicking, and says why on the terminal"
 )]
 
+mod canary;
 mod digests;
 mod docs;
 mod edge;

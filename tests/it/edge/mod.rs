@@ -8,4 +8,4 @@ mod delivery;
 mod judged;
 mod receiving;
 mod starting;
-mod support;
+pub mod support;
