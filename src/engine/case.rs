@@ -257,8 +257,8 @@ impl Tables {
         seen
     }
 
-    /// The newest that is known of the call's task: its status from whoever told it last, a terminal
-    /// one being final; its inner result from whichever request showed it.
+    /// The newest that is known of the call's task: its status from whoever told it last, a
+    /// terminal one being final; its inner result from whichever request showed it.
     fn task_seen(&self, entry: &ChainEntry) -> Option<TaskSeen> {
         let id = entry.chain.sides().find_map(|side| side.half.call.task_id.as_ref())?;
         let members = entry.operation_keys.iter().filter_map(|key| self.operations.get(key));

@@ -1,3 +1,5 @@
+//! Records on disk, written and walked: every entry comes back, whatever stands around it.
+
 use bytes::Bytes;
 use proptest::prelude::*;
 
@@ -144,7 +146,9 @@ proptest! {
     /// Any bytes, with real entries in between: no panic, ranges without a gap, every entry found
     /// that no junk overlaps.
     #[test]
-    fn any_bytes_are_walked(junk in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..60), 1..6)) {
+    fn any_bytes_are_walked(
+        junk in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..60), 1..6),
+    ) {
         let mut bytes = Vec::new();
         for (position, junk) in junk.iter().enumerate() {
             bytes.extend_from_slice(junk);

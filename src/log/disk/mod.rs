@@ -1,8 +1,8 @@
 //! The log on disk: own segment files in one directory, one writer, group commit.
 //!
-//! Promises: an append resolves once it is as safe as `sync` says; what was appended and is not done
-//! comes back after any end of the process; all files together stay within `max_size` and a tenth
-//! of it; damage costs what is damaged and is set aside, never guessed at.
+//! Promises: an append resolves once it is as safe as `sync` says; what was appended and is not
+//! done comes back after any end of the process; all files together stay within `max_size` and a
+//! tenth of it; damage costs what is damaged and is set aside, never guessed at.
 //!
 //! | `sync` | the answer follows | a killed process loses | a power cut loses |
 //! | --- | --- | --- | --- |

@@ -91,7 +91,6 @@ const EXCEPTIONS: &[Exception] = &[
     except("import", "config -> emit::Enrich", "words that emit knows, read from the file"),
     except("import", "config -> emit::Redact", "words that emit knows, read from the file"),
     except("import", "config -> emit::Which", "words that emit knows, read from the file"),
-    except("import", "telemetry -> emit::metrics", "the registry of metrics, which it records"),
     except("print", "export/client/console.rs", "what the console exporter is for"),
     except("file length", "catalog/diff_tests.rs", "one table of cases"),
     except("file length", "judge/tests/endings.rs", "one table of cases"),
