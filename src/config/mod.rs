@@ -1,5 +1,5 @@
-//! Configuration in three phases: what was typed ([`tree`]), what it means by the registry of keys
-//! ([`keys`], [`section`]), and the checked values everybody else reads ([`settings`]).
+//! Configuration in three phases: what was typed (`tree`), what it means by the registry of keys
+//! (`keys`, `section`), and the checked values everybody else reads (`settings`).
 //!
 //! Reading never stops at the first mistake: all of them come back at once, each with its file,
 //! line, key and what to write instead. Nothing here opens a port.

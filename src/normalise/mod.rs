@@ -4,12 +4,12 @@
 //! Promises: pure and total; the same bytes and policy give the same sighting; a fact holds names,
 //! hashes, codes and flags, never content. Each record is read by itself: joining is correlation's.
 //!
-//! - [`interest`] passes over spans that nothing here could read; [`item`] flattens a record;
+//! - `interest` passes over spans that nothing here could read; `item` flattens a record;
 //!   nothing else here sees the wire.
-//! - [`conventions`] names every attribute key once; [`errors`] every error word.
-//! - [`dialects`] reads requests and notifications, one file a family.
-//! - [`evidence`], [`rules`] read what people add for us, and what they have anyway.
-//! - [`assemble`] makes the facts.
+//! - `conventions` names every attribute key once; `errors` every error word.
+//! - `dialects` reads requests and notifications, one file a family.
+//! - `evidence`, `rules` read what people add for us, and what they have anyway.
+//! - `assemble` makes the facts.
 
 mod answer;
 mod assemble;

@@ -129,7 +129,7 @@ fn unknown_files_are_moved_and_neighbours_stay() {
     let directory = tempfile::tempdir().unwrap();
     filled(directory.path());
     let put = |name: &str| std::fs::write(directory.path().join(name), name).unwrap();
-    ["notes.txt", "checkpoint-1", "pins.toml"].map(put);
+    ["notes.txt", "checkpoint-1", "pins.toml"].into_iter().for_each(put);
     let log = open(directory.path());
     assert_eq!(log.damaged(Damage::UnknownFile), 1);
     drop(log);
