@@ -37,9 +37,8 @@ pub struct Parts {
     pub changes: Changes,
 }
 
-/// What was said of a chain: counts and resources of its next revision need it.
+/// What was said of a chain, as far as its next revision needs it.
 struct Told {
-    verdict: Box<Verdict>,
     counted: Counted,
     resource: Origin,
 }
@@ -65,7 +64,7 @@ impl Effects {
         let mut release = Release::new(self.parts.changes);
         for effect in effects {
             match effect {
-                Effect::Verdict(verdict) => self.verdict(verdict, now, &mut logs, &mut spans),
+                Effect::Verdict(verdict) => self.verdict(&verdict, now, &mut logs, &mut spans),
                 Effect::Session(session) => {
                     let item = event::session(&session, session.first_start, now.wall);
                     self.event(session.span, item, &mut logs);
@@ -87,10 +86,15 @@ impl Effects {
                 Effect::Evicted { reason, count } => self.parts.meters.evicted(reason, count),
                 Effect::Late { count } => self.parts.meters.late(count),
             }
+            for gathered in [&mut spans, &mut logs] {
+                if gathered.is_full() {
+                    self.parts.outputs.push(gathered.take(&self.scope));
+                }
+            }
         }
         release.send(&self.parts.outbox);
-        self.parts.outputs.push(spans.finish(&self.scope));
-        self.parts.outputs.push(logs.finish(&self.scope));
+        self.parts.outputs.push(spans.take(&self.scope));
+        self.parts.outputs.push(logs.take(&self.scope));
     }
 
     /// How long a round took, in nanoseconds.
@@ -109,31 +113,31 @@ impl Effects {
 
     fn verdict(
         &mut self,
-        verdict: Box<Verdict>,
+        verdict: &Verdict,
         now: Arrival,
         logs: &mut Gathered,
         spans: &mut Gathered,
     ) {
         let told = self.told.get(&verdict.id);
-        let counted = told.map(|told| told.counted).unwrap_or_default();
-        let previous = told.map(|told| &*told.verdict);
-        let (counted, samples) = metrics::verdict(&verdict, previous, counted);
+        let (known, counted) = match told {
+            Some(told) => (Some(told.resource.clone()), &told.counted),
+            None => (None, &Counted::default()),
+        };
+        let (counted, samples) = metrics::verdict(verdict, counted);
         samples.iter().for_each(|sample| self.parts.meters.record(sample));
-        let known = told.map(|told| told.resource.clone());
         let resource = known.unwrap_or_else(|| self.resource(verdict.operator.span));
-        if self.parts.events.wants(&verdict) {
-            let item = event::verdict(&verdict, now.wall);
-            logs.add(resource.clone(), item, Some(out_id(&verdict)));
+        if self.parts.events.wants(verdict) {
+            let item = event::verdict(verdict, now.wall);
+            logs.add(resource.clone(), item, Some(out_id(verdict)));
         }
-        if self.parts.spans.wants(&verdict) {
-            let item = span::verdict(&verdict);
-            spans.add(resource.clone(), item, Some(out_id(&verdict)));
+        if self.parts.spans.wants(verdict) {
+            let item = span::verdict(verdict);
+            spans.add(resource.clone(), item, Some(out_id(verdict)));
         }
-        self.remember(Told { verdict, counted, resource });
+        self.remember(verdict.id, Told { counted, resource });
     }
 
-    fn remember(&mut self, told: Told) {
-        let id = told.verdict.id;
+    fn remember(&mut self, id: Digest16, told: Told) {
         if self.told.insert(id, told).is_none() {
             self.order.push_back(id);
         }
@@ -159,9 +163,7 @@ impl Effects {
         engine: &Engine,
         release: &mut Release,
     ) {
-        let verdict = with.and_then(|id| {
-            engine.latest(&id).or_else(|| self.told.get(&id).map(|told| &*told.verdict))
-        });
+        let verdict = with.and_then(|id| engine.latest(&id));
         for leaving in self.parts.hold.release(span) {
             release.add(leaving, verdict, &self.parts.outbox);
         }

@@ -18,29 +18,45 @@ pub struct Gathered {
     signal: Signal,
     items: Vec<(Origin, Vec<u8>)>,
     ids: Vec<OutId>,
+    bytes: usize,
 }
+
+/// A round that says much says it in parts of this size.
+const PART: usize = 1 << 20;
 
 impl Gathered {
     pub fn new(signal: Signal) -> Self {
-        Gathered { signal, items: Vec::new(), ids: Vec::new() }
+        Gathered { signal, items: Vec::new(), ids: Vec::new(), bytes: 0 }
+    }
+
+    /// Whether it is time to take what was gathered.
+    pub fn is_full(&self) -> bool {
+        self.bytes >= PART
     }
 
     /// Adds the body of a `LogRecord` or `Span`, under the resource of what it speaks of.
     pub fn add(&mut self, resource: Origin, item: Vec<u8>, id: Option<OutId>) {
+        self.bytes += item.len();
         self.items.push((resource, item));
         self.ids.extend(id);
     }
 
-    /// One request; `None` when nothing was added.
-    pub fn finish(self, scope: &[u8]) -> Option<Output> {
-        if self.items.is_empty() {
+    /// What was gathered, as one request; `None` when nothing was.
+    pub fn take(&mut self, scope: &[u8]) -> Option<Output> {
+        let items = std::mem::take(&mut self.items);
+        let ids = std::mem::take(&mut self.ids);
+        self.bytes = 0;
+        if items.is_empty() {
             return None;
         }
-        let part = |(resource, item)| regroup::Part { resource, scope, item };
+        let part = |(resource, item)| {
+            let resource: &Origin = resource;
+            regroup::Part { resource, scope, item }
+        };
         let parts: Vec<regroup::Part<'_>> =
-            self.items.iter().map(|(resource, item)| part((resource, item))).collect();
+            items.iter().map(|(resource, item)| part((resource, item.as_slice()))).collect();
         let bytes = Bytes::from(regroup::regroup(&parts));
-        Some(Output { signal: self.signal, bytes, items: self.items.len(), ids: self.ids })
+        Some(Output { signal: self.signal, bytes, items: items.len(), ids })
     }
 }
 

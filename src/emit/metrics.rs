@@ -86,28 +86,31 @@ impl Sample {
 }
 
 /// What a chain has already added: kept beside it, so that each thing counts once.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
     /// A verdict that is not `working` was counted.
     pub settled: bool,
     pub verified: bool,
+    /// State and finding codes of the revision before; `None` before the first.
+    state: Option<State>,
+    codes: Vec<Code>,
 }
 
-/// What a verdict adds, given the revision before it and what its chain has added so far.
-pub fn verdict(
-    verdict: &Verdict,
-    previous: Option<&Verdict>,
-    counted: Counted,
-) -> (Counted, Vec<Sample>) {
+/// What a verdict adds to what its chain has added so far.
+pub fn verdict(verdict: &Verdict, counted: &Counted) -> (Counted, Vec<Sample>) {
     let mut samples = Vec::new();
-    if let Some(previous) = previous.filter(|previous| previous.state != verdict.state) {
-        let states = [previous.state, verdict.state].map(|state| state.as_str().into());
+    if let Some(before) = counted.state.filter(|before| *before != verdict.state) {
+        let states = [before, verdict.state].map(|state| state.as_str().into());
         samples.push(Sample::one(&REVISIONS, states.into()));
     }
-    samples.extend(new_findings(verdict, previous));
+    samples.extend(new_findings(verdict, &counted.codes));
     let call = verdict.method.as_str() == "tools/call";
     let superseded = verdict.lifecycle == Lifecycle::Superseded;
-    let mut now = counted;
+    let mut now = Counted {
+        state: Some(verdict.state),
+        codes: verdict.findings.iter().map(|finding| finding.code).collect(),
+        ..*counted
+    };
     if verdict.state != State::Working && !counted.settled && !superseded {
         now.settled = true;
         samples.push(Sample::one(&VERDICTS, labels(verdict)));
@@ -148,12 +151,11 @@ fn labels(verdict: &Verdict) -> Vec<Cow<'static, str>> {
 }
 
 /// Findings that the revision before did not have.
-fn new_findings(verdict: &Verdict, previous: Option<&Verdict>) -> Vec<Sample> {
-    let known = |code| previous.is_some_and(|p| p.findings.iter().any(|f| f.code == code));
+fn new_findings(verdict: &Verdict, known: &[Code]) -> Vec<Sample> {
     let mut pairs: Vec<_> = verdict
         .findings
         .iter()
-        .filter(|finding| !known(finding.code))
+        .filter(|finding| !known.contains(&finding.code))
         .map(|finding| (finding.code.as_str(), finding.blame.as_str()))
         .collect();
     pairs.sort_unstable();

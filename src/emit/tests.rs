@@ -205,20 +205,20 @@ fn names(samples: &[Sample]) -> Vec<&str> {
 fn a_chain_counts_once() {
     let mut working = sample(State::Working);
     working.findings.clear();
-    let (counted, samples) = metrics::verdict(&working, None, Counted::default());
+    let (counted, samples) = metrics::verdict(&working, &Counted::default());
     assert!(samples.is_empty());
     let mut healthy = sample(State::Healthy);
     healthy.findings.clear();
     healthy.outcome.status = Some(OutcomeStatus::Verified);
-    let (counted, samples) = metrics::verdict(&healthy, Some(&working), counted);
+    let (counted, samples) = metrics::verdict(&healthy, &counted);
     assert_eq!(
         names(&samples),
         ["revisions", "verdicts", "attempts", "catalog", "protocol_success", "verified_success"]
     );
     let failed = sample(State::FalseSuccess);
-    let (counted, samples) = metrics::verdict(&failed, Some(&healthy), counted);
+    let (counted, samples) = metrics::verdict(&failed, &counted);
     assert_eq!(names(&samples), ["revisions", "findings", "findings"]);
-    let (_, samples) = metrics::verdict(&healthy, Some(&failed), counted);
+    let (_, samples) = metrics::verdict(&healthy, &counted);
     assert_eq!(names(&samples), ["revisions"]);
 }
 
@@ -226,7 +226,7 @@ fn a_chain_counts_once() {
 fn a_tool_that_no_catalog_holds_is_no_label() {
     let mut verdict = sample(State::ProtocolError);
     let tool = |verdict: &Verdict| {
-        let (_, samples) = metrics::verdict(verdict, None, Counted::default());
+        let (_, samples) = metrics::verdict(verdict, &Counted::default());
         let sample = samples.into_iter().find(|s| s.metric == metrics::VERDICTS.name).unwrap();
         sample.labels.into_iter().find(|(key, _)| *key == "tool").unwrap().1
     };
