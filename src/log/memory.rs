@@ -88,7 +88,8 @@ impl Log for Memory {
 
     fn usage(&self) -> Usage {
         let state = self.state();
-        Usage { records: state.pending.len() as u64, bytes: state.bytes, limit: self.limit }
+        let (records, bytes) = (state.pending.len() as u64, state.bytes);
+        Usage { records, pending_bytes: bytes, bytes, limit: self.limit }
     }
 
     fn survives(&self) -> bool {
