@@ -46,7 +46,7 @@ impl Watch {
         self.bytes("verdict span", &span::verdict(verdict));
         let added = attributes::on_span(verdict, Enrich::Full);
         self.text("attributes", &format!("{added:?}"));
-        let (_, samples) = metrics::verdict(verdict, None, metrics::Counted::default());
+        let (_, samples) = metrics::verdict(verdict, &metrics::Counted::default());
         self.text("metrics", &format!("{samples:?}"));
     }
 
