@@ -238,7 +238,9 @@ impl Tables {
         for (at, verdict) in finished {
             let Some(entry) = self.chains.get_mut(&at) else { continue };
             if entry.verdict.as_deref() != Some(&verdict) {
-                entry.verdict = Some(Arc::new(verdict));
+                // Most requests are their whole operation: one copy serves both.
+                let alone = entry.alone.clone().filter(|alone| **alone == verdict);
+                entry.verdict = Some(alone.unwrap_or_else(|| Arc::new(verdict)));
                 self.changed.insert(at);
             }
         }
