@@ -1,6 +1,6 @@
 //! What a span costs on its way through, beside two peers in the same run.
 //!
-//! `cargo test --release --test bench -- [--full] [--seconds N] [--load NAME]`
+//! `cargo test --release --test bench -- [--full] [--seconds N] [--load NAME [--rate SPANS_A_SECOND]]`
 //!
 //! A load generator sends exports that were encoded beforehand over gRPC; a sink counts the spans that
 //! come out. Between them stands one process at a time: a bare forwarder (tonic, bodies as bytes: the
@@ -11,6 +11,7 @@
 // This is a program for people; its output is its result.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod generate;
 mod payload;
 mod raw;
 mod target;
@@ -22,16 +23,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use payload::{Load, Template, count_spans};
+use generate::{CONNECTIONS, IN_FLIGHT, Offer};
+use payload::{Load, count_spans};
 use target::{Kind, Target};
 use tonic::codegen::BoxFuture;
 use tonic::transport::Channel;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Exports under way at once, over so many connections.
-const IN_FLIGHT: usize = 16;
-const CONNECTIONS: usize = 4;
 /// How long after the load the last span may take to come out: `settle` and something.
 const DRAIN: Duration = Duration::from_secs(20);
 
@@ -53,27 +52,39 @@ fn main() -> ExitCode {
 struct Options {
     seconds: u64,
     rounds: usize,
-    loads: Vec<Load>,
+    /// what is sent, and how many spans a second where it is not as many as are taken
+    loads: Vec<(Load, Option<u64>)>,
 }
+
+/// A rate that everything measured can take, so that CPU time a span is not that of an overload.
+const PACE: u64 = 20_000;
 
 impl Options {
     fn parse(arguments: &[String]) -> Result<Self, Failure> {
-        let mut options = Self { seconds: 3, rounds: 1, loads: vec![Load::Plain, Load::Mcp] };
+        let loads = vec![(Load::Plain, None), (Load::Mcp, Some(PACE))];
+        let mut options = Self { seconds: 3, rounds: 1, loads };
         let mut rest = arguments.iter();
         while let Some(argument) = rest.next() {
             match argument.as_str() {
                 "--full" => {
-                    (options.seconds, options.rounds, options.loads) = (10, 3, Load::ALL.to_vec());
+                    (options.seconds, options.rounds) = (10, 3);
+                    let paced = Load::ALL.map(|load| (load, Some(PACE)));
+                    options.loads = Load::ALL.map(|load| (load, None)).into();
+                    options.loads.extend(paced);
                 }
                 "--seconds" => options.seconds = rest.next().ok_or("--seconds N")?.parse()?,
                 "--load" => {
                     let name = rest.next().ok_or("--load plain|mixed|mcp")?;
-                    options.loads = Load::ALL.into_iter().filter(|l| l.name() == name).collect();
+                    let named = Load::ALL.into_iter().filter(|load| load.name() == name);
+                    options.loads = named.map(|load| (load, None)).collect();
+                }
+                "--rate" => {
+                    let rate = rest.next().ok_or("--rate SPANS_A_SECOND")?.parse()?;
+                    options.loads.iter_mut().for_each(|(_, pace)| *pace = Some(rate));
                 }
                 other => {
-                    return Err(
-                        format!("unknown argument '{other}'; see the top of main.rs").into()
-                    );
+                    let error = format!("unknown argument '{other}'; see the top of main.rs");
+                    return Err(error.into());
                 }
             }
         }
@@ -129,14 +140,11 @@ fn bench(options: Options) -> Result<(), Failure> {
     println!(
         "exports of 100 spans, {IN_FLIGHT} under way over {CONNECTIONS} connections, no compression, settle 2 s"
     );
-    for &load in &options.loads {
-        let template = Arc::new(load.template());
-        println!(
-            "\n{} ({}; {} bytes a span)",
-            load.name(),
-            load.says(),
-            template.len() as u64 / template.spans()
-        );
+    for &(load, rate) in &options.loads {
+        let offer = Offer { template: Arc::new(load.template()), rate };
+        let pace = rate.map_or("as many as are taken".to_owned(), |rate| format!("{rate} spans/s"));
+        let bytes = offer.template.len() as u64 / offer.template.spans();
+        println!("\n{} ({}; {bytes} bytes a span), {pace}", load.name(), load.says());
         println!(
             "  {:22} {:>12} {:>7} {:>12} {:>9} {:>9} {:>9}",
             "", "CPU µs/span", "× floor", "spans/s", "p50 ms", "p99 ms", "peak MiB"
@@ -145,7 +153,7 @@ fn bench(options: Options) -> Result<(), Failure> {
         for kind in &kinds {
             let mut runs = Vec::new();
             for _ in 0..options.rounds {
-                runs.push(runtime.block_on(measure(kind, &template, options.seconds))?);
+                runs.push(runtime.block_on(measure(kind, &offer, options.seconds))?);
             }
             runs.sort_by(|a, b| a.cpu_per_span.total_cmp(&b.cpu_per_span));
             let median = &runs[runs.len() / 2];
@@ -188,6 +196,7 @@ struct Run {
     peak: u64,
     /// verdict spans that came out beside what was sent
     ours: u64,
+    /// accepted, and not out when the run ended
     lost: u64,
     refused: u64,
 }
@@ -203,7 +212,7 @@ impl Run {
         for (count, what) in [
             (self.ours, "verdict spans"),
             (self.refused, "exports refused"),
-            (self.lost, "spans LOST"),
+            (self.lost, "spans not out after 20 s"),
         ] {
             if count > 0 {
                 print!("  {count} {what}");
@@ -213,18 +222,18 @@ impl Run {
     }
 }
 
-async fn measure(kind: &Kind, template: &Arc<Template>, seconds: u64) -> Result<Run, Failure> {
+async fn measure(kind: &Kind, offer: &Offer, seconds: u64) -> Result<Run, Failure> {
     let sink = Arc::new(Sink::default());
     let sink_port = target::ports()?.grpc;
     let serving = tokio::spawn(raw::serve(sink_port, sink.clone()));
     tokio::time::sleep(Duration::from_millis(100)).await;
     let target = Target::start(kind, sink_port)?;
-    let warm = generate(target.port, template, Duration::from_millis(500), 1 << 40).await?;
-    settled(&sink, warm.accepted * template.spans()).await;
+    let warm = offer.send(target.port, Duration::from_millis(500), 1 << 40).await?;
+    settled(&sink, warm.accepted * offer.template.spans()).await;
     let (before, out_before, ours_before) =
         (target.cpu()?, sink.theirs.load(Ordering::Relaxed), sink.ours.load(Ordering::Relaxed));
-    let sent = generate(target.port, template, Duration::from_secs(seconds), 0).await?;
-    let spans = sent.accepted * template.spans();
+    let sent = offer.send(target.port, Duration::from_secs(seconds), 0).await?;
+    let spans = sent.accepted * offer.template.spans();
     settled(&sink, out_before + spans).await;
     let cpu = target.cpu()? - before;
     let out = sink.theirs.load(Ordering::Relaxed) - out_before;
@@ -248,63 +257,4 @@ async fn settled(sink: &Sink, wanted: u64) {
     while sink.theirs.load(Ordering::Relaxed) < wanted && began.elapsed() < DRAIN {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-}
-
-#[derive(Default)]
-struct Sent {
-    accepted: u64,
-    refused: u64,
-    took: Duration,
-    /// of each accepted export, sorted
-    answers: Vec<Duration>,
-}
-
-impl Sent {
-    fn percentile(&self, percent: usize) -> f64 {
-        let at = self.answers.len().saturating_sub(1) * percent / 100;
-        self.answers.get(at).map_or(0.0, |d| d.as_secs_f64() * 1e3)
-    }
-}
-
-/// Sends for so long; trace ids count up from `first`.
-async fn generate(
-    port: u16,
-    template: &Arc<Template>,
-    time: Duration,
-    first: u64,
-) -> Result<Sent, Failure> {
-    let number = Arc::new(AtomicU64::new(first));
-    let channels = (0..CONNECTIONS).map(|_| raw::connect(port)).collect::<Result<Vec<_>, _>>()?;
-    let began = Instant::now();
-    let mut senders = tokio::task::JoinSet::new();
-    for sender in 0..IN_FLIGHT {
-        let (channel, template, number) =
-            (channels[sender % CONNECTIONS].clone(), template.clone(), number.clone());
-        senders.spawn(async move {
-            let mut sent = Sent::default();
-            while began.elapsed() < time {
-                let body = template.numbered(number.fetch_add(1, Ordering::Relaxed));
-                let asked = Instant::now();
-                match raw::export(&channel, raw::TRACES, body).await {
-                    Ok(_) => sent.answers.push(asked.elapsed()),
-                    // Overload is an answer; the sender waits as a real one would.
-                    Err(_) => {
-                        sent.refused += 1;
-                        tokio::time::sleep(Duration::from_millis(20)).await;
-                    }
-                }
-            }
-            sent
-        });
-    }
-    let mut all = Sent::default();
-    while let Some(sent) = senders.join_next().await {
-        let sent = sent?;
-        all.refused += sent.refused;
-        all.answers.extend(sent.answers);
-    }
-    all.took = began.elapsed();
-    all.accepted = all.answers.len() as u64;
-    all.answers.sort();
-    Ok(all)
 }

@@ -10,6 +10,8 @@ use prost::Message;
 
 /// Eight bytes that stand in every trace id of a template, where the number of the trace will be.
 const MARK: [u8; 8] = *b"\xf7BENCH\x00\xf7";
+/// The session of the calls in a template, which becomes one of its own for each number.
+const SESSION: &str = "bench-session-00";
 const SERVER: i32 = 2;
 const CLIENT: i32 = 3;
 
@@ -39,7 +41,7 @@ impl Load {
         match self {
             Load::Plain => "no MCP span",
             Load::Mixed => "one MCP call in 100 spans",
-            Load::Mcp => "20 MCP calls of five spans each",
+            Load::Mcp => "20 MCP calls of five spans, a session an export",
         }
     }
 
@@ -81,13 +83,13 @@ fn plain_span(item: u64, now: u64) -> Span {
         .with(&[("code.function.name", "shop.goods.find"), ("app.tenant", "tenant-0042")])
 }
 
-/// agent step → client half → HTTP client → HTTP server → server half, one trace.
+/// agent step → client half → HTTP client → HTTP server → server half, one trace; all calls of a request in one session.
 fn mcp_call(call: u64, now: u64, client: &mut Vec<Span>, server: &mut Vec<Span>) {
     let id = call.to_string();
     let half = [("mcp.method.name", "tools/call"), ("jsonrpc.request.id", id.as_str())];
     let tool = [("gen_ai.operation.name", "execute_tool"), ("gen_ai.tool.name", "get_weather")];
     let http = [("http.request.method", "POST"), ("url.full", "http://tools.internal/mcp")];
-    let session = [("mcp.session.id", "bench-session"), ("mcp.protocol.version", "2025-11-25")];
+    let session = [("mcp.session.id", SESSION), ("mcp.protocol.version", "2025-11-25")];
     let status = ("http.response.status_code", 200);
     client
         .push(span(call, 0, 1, CLIENT, "agent step", now).with(&[("gen_ai.agent.name", "bench")]));
@@ -172,35 +174,43 @@ fn block(service: &str, spans: Vec<Span>) -> ResourceSpans {
 /// An encoded request and the places where its trace ids are made new.
 pub struct Template {
     bytes: Bytes,
-    places: Vec<usize>,
+    traces: Vec<usize>,
+    sessions: Vec<usize>,
 }
 
 impl Template {
     fn new(request: &ExportTraceServiceRequest) -> Self {
         let bytes = Bytes::from(request.encode_to_vec());
-        let places = (0..bytes.len() - MARK.len())
-            .filter(|&at| bytes[at..at + MARK.len()] == MARK)
-            .collect::<Vec<_>>();
-        assert_eq!(places.len() as u64, count_spans(&bytes).theirs, "one mark a span");
-        Self { bytes, places }
+        let traces = places(&bytes, &MARK);
+        let sessions = places(&bytes, SESSION.as_bytes());
+        assert_eq!(traces.len() as u64, count_spans(&bytes).theirs, "one mark a span");
+        Self { bytes, traces, sessions }
     }
 
     pub fn spans(&self) -> u64 {
-        self.places.len() as u64
+        self.traces.len() as u64
     }
 
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// The request with trace ids that no other number gives.
+    /// The request with trace ids and a session that no other number gives.
     pub fn numbered(&self, number: u64) -> Bytes {
         let mut copy = BytesMut::from(&self.bytes[..]);
-        for &at in &self.places {
+        for &at in &self.traces {
             copy[at..at + MARK.len()].copy_from_slice(&(number + 1).to_be_bytes());
+        }
+        let session = format!("{number:016x}");
+        for &at in &self.sessions {
+            copy[at..at + SESSION.len()].copy_from_slice(session.as_bytes());
         }
         copy.freeze()
     }
+}
+
+fn places(bytes: &[u8], mark: &[u8]) -> Vec<usize> {
+    bytes.windows(mark.len()).enumerate().filter(|(_, w)| *w == mark).map(|(at, _)| at).collect()
 }
 
 /// Spans in a request: those that were sent, and those that mcp-verdict made.
