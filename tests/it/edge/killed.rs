@@ -52,17 +52,10 @@ impl Process {
         Process { child, url }
     }
 
-    fn kill(self) {
-        drop(self);
-    }
-}
-
-/// A test that fails leaves no process behind.
-impl Drop for Process {
-    fn drop(&mut self) {
-        // On Unix this is SIGKILL. It may have ended by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+    fn kill(mut self) {
+        // On Unix this is SIGKILL.
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
     }
 }
 
