@@ -88,8 +88,7 @@ impl Log for Memory {
 
     fn usage(&self) -> Usage {
         let state = self.state();
-        let (records, bytes) = (state.pending.len() as u64, state.bytes);
-        Usage { records, pending_bytes: bytes, bytes, limit: self.limit }
+        Usage { records: state.pending.len() as u64, bytes: state.bytes, limit: self.limit }
     }
 
     fn survives(&self) -> bool {

@@ -90,10 +90,7 @@ pub struct Pending {
 /// How full the log is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
-    /// Records that are not done, and what they take in memory as long as they wait.
     pub records: u64,
-    pub pending_bytes: u64,
-    /// Bytes that count against the limit; on disk, of all files.
     pub bytes: u64,
     pub limit: u64,
 }

@@ -1,6 +1,6 @@
 //! Which record lies where, and what is done: the state of a directory of segments, without I/O.
 //!
-//! Promises: twelve bytes a record; a segment is given up only when all its records are done, and
+//! Promises: eight bytes a record; a segment is given up only when all its records are done, and
 //! what its marks say of older segments can be told again before it goes.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,12 +22,11 @@ pub struct Segment {
     speaks_of: BTreeSet<Sequence>,
 }
 
-/// A record: its position relative to the segment's first, the place and length of its entry.
+/// A record: its position relative to the segment's first, the place of its entry in the file.
 #[derive(Debug)]
 struct Slot {
     delta: u32,
     offset: u32,
-    length: u32,
 }
 
 impl Slot {
@@ -94,7 +93,6 @@ pub struct Index {
     by_first: BTreeMap<Position, Sequence>,
     delivered: BTreeMap<Position, Vec<Mark>>,
     pending: u64,
-    pending_bytes: u64,
     bytes: u64,
 }
 
@@ -114,14 +112,13 @@ impl Index {
     }
 
     /// A record was written. Positions grow, and lie within 2³¹ of their segment's first.
-    pub fn add(&mut self, sequence: Sequence, position: Position, offset: u32, length: u32) {
+    pub fn add(&mut self, sequence: Sequence, position: Position, offset: u32) {
         let Some(segment) = self.segments.get_mut(&sequence) else { return };
         let delta = position.0.saturating_sub(segment.name.first.0);
         let delta = u32::try_from(delta).unwrap_or(Slot::DONE - 1).min(Slot::DONE - 1);
-        segment.slots.push(Slot { delta, offset, length });
+        segment.slots.push(Slot { delta, offset });
         segment.live += 1;
         self.pending += 1;
-        self.pending_bytes += u64::from(length);
     }
 
     /// A segment has grown.
@@ -186,7 +183,6 @@ impl Index {
                     slot.delta |= Slot::DONE;
                     segment.live -= 1;
                     self.pending -= 1;
-                    self.pending_bytes -= u64::from(slot.length);
                     self.delivered.remove(&position);
                 }
             }
@@ -263,11 +259,6 @@ impl Index {
         self.pending
     }
 
-    /// Bytes of their entries.
-    pub fn pending_bytes(&self) -> u64 {
-        self.pending_bytes
-    }
-
     /// Bytes of all segments.
     pub fn bytes(&self) -> u64 {
         self.bytes
@@ -298,7 +289,7 @@ mod tests {
         for (sequence, first, last) in [(1, 1, 4), (2, 5, 6), (3, 7, 6)] {
             index.open(name(sequence, first));
             for position in first..=last {
-                index.add(sequence, Position(position), (position * 10) as u32, 10);
+                index.add(sequence, Position(position), (position * 10) as u32);
             }
         }
         index
@@ -312,7 +303,7 @@ mod tests {
         assert_eq!(index.delivered(Position(2)).len(), 1);
         assert!(index.mark(&done(2, 5)) && !index.mark(&done(2, 5)));
         assert!(index.delivered(Position(2)).is_empty() && !index.mark(&delivered(2)));
-        assert_eq!((index.pending(), index.pending_bytes()), (2, 20));
+        assert_eq!(index.pending(), 2);
         assert_eq!(index.find(Position(1)), Some((name(1, 1), 10)));
         assert_eq!(index.find(Position(6)), Some((name(2, 5), 60)));
         assert_eq!((index.find(Position(3)), index.find(Position(0))), (None, None));
@@ -343,7 +334,7 @@ mod tests {
         let mut index = Index::default();
         index.open(name(1, 1));
         index.open(name(2, 1));
-        index.add(2, Position(1), 0, 1);
+        index.add(2, Position(1), 0);
         index.close(1);
         assert_eq!(index.find(Position(1)), Some((name(2, 1), 0)));
     }

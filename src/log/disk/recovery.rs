@@ -56,8 +56,8 @@ impl Recovered {
         self.sequence = name.sequence + 1;
         for item in read.items {
             match item {
-                Item::Record(position, offset, length) => {
-                    self.index.add(name.sequence, position, offset, length);
+                Item::Record(position, offset) => {
+                    self.index.add(name.sequence, position, offset);
                     self.next = Position(position.0.saturating_add(1));
                 }
                 Item::Marks(marks) => {
@@ -83,8 +83,7 @@ struct Read {
 }
 
 enum Item {
-    /// Position, offset and length.
-    Record(Position, u32, u32),
+    Record(Position, u32),
     Marks(Vec<Noted>),
 }
 
@@ -112,8 +111,7 @@ impl Read {
                 *next = Position(position.0.saturating_add(1));
                 // Only what stands at the start of a segment is as large as that.
                 let offset = u32::try_from(at.start).unwrap_or(u32::MAX);
-                let length = u32::try_from(at.len()).unwrap_or(u32::MAX);
-                self.items.push(Item::Record(position, offset, length));
+                self.items.push(Item::Record(position, offset));
             }
             Entry::Marks(marks) => self.items.push(Item::Marks(marks)),
         }
@@ -169,7 +167,7 @@ impl Read {
     fn close_gaps(&mut self) {
         let mut end = 0;
         for (item, at) in self.items.iter_mut().zip(&self.whole) {
-            if let Item::Record(_, offset, _) = item {
+            if let Item::Record(_, offset) = item {
                 *offset = end;
             }
             end = end.saturating_add(u32::try_from(at.len()).unwrap_or(u32::MAX));

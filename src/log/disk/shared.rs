@@ -210,13 +210,6 @@ impl Shared {
     pub fn usage(&self) -> Usage {
         let state = self.state();
         let bytes = if state.device_full { self.max_size } else { state.used() };
-        let records = state.index.pending() + state.admitted;
-        let entries = state.index.pending_bytes() + state.admitted_bytes;
-        Usage {
-            records,
-            pending_bytes: entries + records * Record::OVERHEAD,
-            bytes,
-            limit: self.max_size,
-        }
+        Usage { records: state.index.pending() + state.admitted, bytes, limit: self.max_size }
     }
 }

@@ -199,8 +199,7 @@ impl Writer {
         for placed in &chunk.records {
             // Segments end far below 4 GiB: only a record at their very start is larger.
             let offset = u32::try_from(self.active.length + placed.offset).unwrap_or(u32::MAX);
-            let length = u32::try_from(placed.waiting.length).unwrap_or(u32::MAX);
-            state.index.add(sequence, placed.position, offset, length);
+            state.index.add(sequence, placed.position, offset);
             state.leave(&placed.waiting);
         }
         state.index.grow(sequence, chunk.bytes());

@@ -6,7 +6,6 @@
 
 mod delivery;
 mod judged;
-mod killed;
 mod receiving;
 mod starting;
 pub mod support;
