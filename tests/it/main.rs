@@ -12,7 +12,6 @@ mod digests;
 mod docs;
 mod edge;
 mod fixtures;
-mod log;
 mod order;
 mod records;
 mod rename;

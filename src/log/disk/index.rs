@@ -212,25 +212,10 @@ impl Index {
         self.delivered.get(&position).cloned().unwrap_or_default()
     }
 
-    /// Segments before `active` that hold nothing any more, oldest first. One that would leave half
-    /// of its bytes to be told again is worth more where it is.
+    /// Segments before `active` that hold nothing any more, oldest first.
     pub fn given_up(&self, active: Sequence) -> Vec<Sequence> {
-        let before = self.segments.range(..active).filter(|(_, segment)| segment.done());
-        let worth = before.filter(|(_, segment)| self.told_again(segment) <= segment.bytes / 2);
-        worth.map(|(sequence, _)| *sequence).collect()
-    }
-
-    /// At most so many bytes must be told again of what a segment speaks of.
-    fn told_again(&self, segment: &Segment) -> u64 {
-        /// A run of what is done, and what may have been delivered of one record.
-        const RUN: usize = 17;
-        const DELIVERED: usize = 64;
-        let older = segment.speaks_of.iter().filter_map(|of| self.segments.get(of));
-        let most = |old: &Segment| {
-            let runs = (old.live + 1).min(old.slots.len() - old.live);
-            (runs * RUN + old.live * DELIVERED) as u64
-        };
-        older.filter(|old| !old.done()).map(most).sum()
+        let before = self.segments.range(..active);
+        before.filter(|(_, segment)| segment.done()).map(|(sequence, _)| *sequence).collect()
     }
 
     /// What must be told again before a segment goes: all that is known of the older ones that its
@@ -318,8 +303,6 @@ mod tests {
         let marks = [delivered(4), done(1, 2), done(5, 6)];
         marks.iter().for_each(|mark| assert!(index.mark(mark)));
         index.spoke(2, &marks);
-        assert!(index.given_up(3).is_empty(), "it is worth more where it is");
-        index.grow(2, 1000);
         assert_eq!(index.given_up(3), [2]);
         assert_eq!(index.retell(2), [done(1, 2), delivered(4)]);
         index.close(2);

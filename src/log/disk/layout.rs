@@ -67,15 +67,7 @@ impl Name {
 pub struct Directory {
     path: PathBuf,
     /// Holds the system's lock.
-    lock: File,
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        // Closing it would do, unless a child that was just forked has the file open too. An error
-        // leaves that way.
-        let _ = self.lock.unlock();
-    }
+    _lock: File,
 }
 
 /// What a look into the directory found.
@@ -103,7 +95,7 @@ impl Directory {
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
         let lock = options.open(path.join(LOCK)).map_err(failed)?;
         match lock.try_lock() {
-            Ok(()) => Ok(Directory { path: path.to_path_buf(), lock }),
+            Ok(()) => Ok(Directory { path: path.to_path_buf(), _lock: lock }),
             Err(TryLockError::WouldBlock) => Err(OpenError::InUse { path: path.to_path_buf() }),
             Err(TryLockError::Error(error)) => Err(failed(error)),
         }

@@ -265,8 +265,8 @@ impl Writer {
         let short = state.used() > self.shared.limit() / 2;
         let large = self.active.length >= self.plan.segment_size / 2;
         let segment = state.index.segment(self.active.name.sequence);
-        // Of a segment without records nothing comes back but marks: it may become large.
-        segment.is_some_and(|s| s.done() && (large || short && s.records() > 0))
+        let done = segment.is_some_and(|segment| segment.records() > 0 && segment.done());
+        done && (short || large)
     }
 
     fn tell_again(&mut self, sequence: Sequence) -> bool {
