@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{Appended, Kind, Log, Mark, Pending, Record, Refused, Usage};
@@ -69,16 +68,9 @@ impl Log for Memory {
         }
     }
 
-    fn recover_page(&self, after: Position, bytes: u64) -> io::Result<Vec<Pending>> {
+    fn recover(&self) -> io::Result<Vec<Pending>> {
         let state = self.state();
-        let behind = state.pending.range((Bound::Excluded(after), Bound::Unbounded));
-        let mut size = 0_u64;
-        let fits = |(_, (record, _)): &(&Position, &(Record, Vec<Mark>))| {
-            let fits = size < bytes;
-            size = size.saturating_add(record.cost());
-            fits
-        };
-        let pending = behind.take_while(fits).map(|(position, (record, marks))| Pending {
+        let pending = state.pending.iter().map(|(position, (record, marks))| Pending {
             position: *position,
             record: record.clone(),
             marks: marks.clone(),
