@@ -25,7 +25,8 @@ use crate::config::Settings;
 use crate::emit;
 use crate::engine::Engine;
 use crate::export::{self, ExporterError, Hold, Outbox};
-use crate::log::{self, Log, Memory};
+use crate::log::settings::Ack;
+use crate::log::{self, Disk, Log, Memory};
 use crate::receive::{self, ListenError, Receivers};
 use crate::telemetry::health::{Health, Report};
 use crate::telemetry::{self, Meters, VerdictMeters, registry};
@@ -43,6 +44,7 @@ pub enum StartError {
     Telemetry(String),
     Thread(String),
     Log(String),
+    Storage(log::OpenError),
 }
 
 impl fmt::Display for StartError {
@@ -52,6 +54,7 @@ impl fmt::Display for StartError {
             StartError::Exporter(error) => error.fmt(f),
             StartError::Telemetry(why) => write!(f, "service.telemetry: {why}"),
             StartError::Log(why) => write!(f, "storage.directory: the log cannot be read: {why}"),
+            StartError::Storage(error) => error.fmt(f),
             StartError::Thread(why) => write!(f, "the engine got no thread: {why}"),
         }
     }
@@ -104,7 +107,7 @@ impl App {
     /// # Errors
     /// When a port, certificate, credential or exporter cannot be used; nothing is open then.
     pub async fn start(settings: &Settings) -> Result<Self, StartError> {
-        App::start_on(settings, open_log(settings)).await
+        App::start_on(settings, open_log(settings)?).await
     }
 
     /// As [`App::start`], on a log that may hold what an earlier run has not delivered. Ports open
@@ -162,6 +165,10 @@ impl App {
         let last_push = tokio::task::spawn_blocking(move || meters.shutdown());
         let _ = tokio::time::timeout(left() / 2, last_push).await;
         let owed = outbox.drain(left()).await;
+        let last = log.clone();
+        // Marks of the last deliveries: a device that hangs is not waited for.
+        let flushed = tokio::task::spawn_blocking(move || last.flush());
+        let _ = tokio::time::timeout(left().max(LAST_WRITE), flushed).await;
         Ended { lost: if log.survives() { 0 } else { owed } }
     }
 }
@@ -206,6 +213,7 @@ impl Core {
             policy,
             changes,
             meters: judged,
+            backlog: settings::storage(settings).memory,
         });
         Ok(Core { log, outbox, hold, judging, outputs, meters, pipeline })
     }
@@ -228,6 +236,7 @@ impl Core {
         let of = judging.clone();
         gauge(emit::metrics::OPEN_REQUESTS.name, Box::new(move || of.open_requests()));
         observe_lanes(&meter, &self.outbox);
+        observe_damage(&meter, &self.log);
     }
 
     /// What `/readyz` and `/livez` ask.
@@ -235,22 +244,25 @@ impl Core {
         let health = Health::default();
         let of = self.outbox.clone();
         health.add(move || of.lanes().iter().map(|lane| lane_report(lane)).collect());
-        let of = self.log.clone();
-        health.add(move || vec![storage_report(&*of)]);
+        let of = self.pipeline.clone();
+        health.add(move || vec![storage_report(&of.log.usage(), of.backlog)]);
         let of = self.judging.clone();
         health.add(move || vec![engine_report(&of)]);
         health
     }
 }
 
+/// The log's last write has a moment even when the time is up.
+const LAST_WRITE: Duration = Duration::from_millis(200);
+
 fn lane_report(lane: &export::Lane) -> Report {
     let part = format!("exporter/{}/{}", lane.exporter, lane.signal.name());
     Report::moving(part, lane.still())
 }
 
-fn storage_report(log: &dyn Log) -> Report {
-    let usage = log.usage();
-    match usage.bytes.saturating_mul(100) >= usage.limit.saturating_mul(98) {
+fn storage_report(usage: &log::Usage, backlog: u64) -> Report {
+    let full = |bytes: u64, limit: u64| bytes.saturating_mul(100) >= limit.saturating_mul(98);
+    match full(usage.bytes, usage.limit) || full(usage.pending_bytes, backlog) {
         true => Report::not_ready("storage", "full: exports are refused until some are sent"),
         false => Report::ok("storage"),
     }
@@ -261,6 +273,18 @@ fn engine_report(judging: &Judging) -> Report {
         true => Report::dead("engine", "it has ended: nothing is judged any more"),
         false => Report::moving("engine", Some(judging.still())),
     }
+}
+
+fn observe_damage(meter: &Meter, log: &Arc<dyn Log>) {
+    let of = log.clone();
+    let counter = meter.u64_observable_counter(registry::STORAGE_DAMAGED);
+    counter
+        .with_callback(move |observer| {
+            for (kind, count) in of.damaged() {
+                observer.observe(count, &[KeyValue::new("kind", kind)]);
+            }
+        })
+        .build();
 }
 
 fn observe_lanes(meter: &Meter, outbox: &Arc<Outbox>) {
@@ -280,15 +304,12 @@ fn observe_lanes(meter: &Meter, outbox: &Arc<Outbox>) {
 }
 
 /// The log that `storage` asks for.
-fn open_log(settings: &Settings) -> Arc<dyn Log> {
+fn open_log(settings: &Settings) -> Result<Arc<dyn Log>, StartError> {
     let storage = settings::storage(settings);
-    if storage.ack == log::settings::Ack::Durable {
-        tracing::warn!(
-            "storage.ack: durable is kept in memory by this version: what is not delivered when \
-             the process is killed is lost"
-        );
-    }
-    Arc::new(Memory::new(storage.max_size.min(storage.memory)))
+    Ok(match storage.ack {
+        Ack::Durable => Arc::new(Disk::open(&storage).map_err(StartError::Storage)?),
+        Ack::Queued => Arc::new(Memory::new(storage.max_size.min(storage.memory))),
+    })
 }
 
 async fn open_metrics(

@@ -30,6 +30,8 @@ pub struct Pipeline {
     pub policy: Arc<Policy>,
     pub changes: Changes,
     pub meters: VerdictMeters,
+    /// Bytes that may wait to be delivered: they lie in memory, also those that are on disk.
+    pub backlog: u64,
 }
 
 /// When a sender that met a full log or a busy engine may come again.
@@ -73,6 +75,9 @@ impl Pipeline {
     }
 
     async fn append(&self, export: &Received) -> Result<Position, Refusal> {
+        if self.log.usage().pending_bytes > self.backlog {
+            return Err(Refusal::Overloaded { what: "delivery (limits.memory)", after: COME_BACK });
+        }
         let record = Record {
             kind: Kind::In,
             signal: export.signal,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{Appended, Kind, Log, Mark, Pending, Record, Refused, Usage};
@@ -68,9 +69,16 @@ impl Log for Memory {
         }
     }
 
-    fn recover(&self) -> io::Result<Vec<Pending>> {
+    fn recover_page(&self, after: Position, bytes: u64) -> io::Result<Vec<Pending>> {
         let state = self.state();
-        let pending = state.pending.iter().map(|(position, (record, marks))| Pending {
+        let behind = state.pending.range((Bound::Excluded(after), Bound::Unbounded));
+        let mut size = 0_u64;
+        let fits = |(_, (record, _)): &(&Position, &(Record, Vec<Mark>))| {
+            let fits = size < bytes;
+            size = size.saturating_add(record.cost());
+            fits
+        };
+        let pending = behind.take_while(fits).map(|(position, (record, marks))| Pending {
             position: *position,
             record: record.clone(),
             marks: marks.clone(),
@@ -80,7 +88,8 @@ impl Log for Memory {
 
     fn usage(&self) -> Usage {
         let state = self.state();
-        Usage { records: state.pending.len() as u64, bytes: state.bytes, limit: self.limit }
+        let (records, bytes) = (state.pending.len() as u64, state.bytes);
+        Usage { records, pending_bytes: bytes, bytes, limit: self.limit }
     }
 
     fn survives(&self) -> bool {

@@ -4,7 +4,9 @@
 //! a record is kept until it is marked done, and [`Log::recover`] yields every one that is not,
 //! with the marks it has. A full log refuses, it never drops.
 
+mod disk;
 mod memory;
+pub mod record;
 pub mod settings;
 
 use std::fmt;
@@ -15,6 +17,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
+pub use disk::{Damage, Disk, OpenError};
 pub use memory::Memory;
 pub use settings::Settings;
 
@@ -87,7 +90,10 @@ pub struct Pending {
 /// How full the log is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
+    /// Records that are not done, and what they take in memory as long as they wait.
     pub records: u64,
+    pub pending_bytes: u64,
+    /// Bytes that count against the limit; on disk, of all files.
     pub bytes: u64,
     pub limit: u64,
 }
@@ -149,14 +155,33 @@ pub trait Log: Send + Sync {
     /// Notes what is finished. After [`Mark::Done`] the record may be forgotten.
     fn mark(&self, position: Position, mark: Mark);
 
-    /// Every record that is not done, in order of position.
+    /// Records that are not done, in order of position, from the first behind `after` on, until
+    /// they take so many `bytes`. None are left when there are none.
     ///
     /// # Errors
     /// When the medium failed; damage inside it is set aside and counted instead.
-    fn recover(&self) -> std::io::Result<Vec<Pending>>;
+    fn recover_page(&self, after: Position, bytes: u64) -> std::io::Result<Vec<Pending>>;
+
+    /// Every record that is not done, in order of position. A log may hold more than memory does:
+    /// whoever recovers goes by [`Log::recover_page`].
+    ///
+    /// # Errors
+    /// As there.
+    fn recover(&self) -> std::io::Result<Vec<Pending>> {
+        self.recover_page(Position(0), u64::MAX)
+    }
 
     fn usage(&self) -> Usage;
 
     /// Whether what is pending survives the end of the process.
     fn survives(&self) -> bool;
+
+    /// Waits, on the thread of the caller, until everything handed over before is as safe as it
+    /// will be.
+    fn flush(&self) {}
+
+    /// What was found damaged since the log was opened: kind, and how often.
+    fn damaged(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
 }

@@ -28,14 +28,16 @@ const fn gauge(name: &'static str, labels: &'static [&'static str], says: &'stat
 pub const HELD_BYTES: &str = "mcp_verdict.held.bytes";
 pub const STORAGE_BYTES: &str = "mcp_verdict.storage.bytes";
 pub const STORAGE_RECORDS: &str = "mcp_verdict.storage.records";
+pub const STORAGE_DAMAGED: &str = "mcp_verdict.storage.damaged";
 pub const ENGINE_QUEUE: &str = "mcp_verdict.engine.queue";
 pub const OUTPUTS_LOST: &str = "mcp_verdict.outputs_lost";
 
 /// How the process does.
 pub const PROCESS_METRICS: &[Row] = &[
     gauge(HELD_BYTES, &[], "Copies of spans that wait for their verdict."),
-    gauge(STORAGE_BYTES, &[], "Bytes of records that are not done."),
+    gauge(STORAGE_BYTES, &[], "Bytes that count against storage.max_size."),
     gauge(STORAGE_RECORDS, &[], "Records that are not done."),
+    counter(STORAGE_DAMAGED, &["kind"], "Damage that was found and set aside at the start."),
     gauge(ENGINE_QUEUE, &[], "Exports that wait for the engine."),
     counter(OUTPUTS_LOST, &["reason"], "Events and verdict spans that could not be logged."),
     counter("otelcol_receiver_accepted_spans", &["receiver", "transport"], "Spans taken."),

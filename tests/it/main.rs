@@ -12,6 +12,7 @@ mod digests;
 mod docs;
 mod edge;
 mod fixtures;
+mod log;
 mod order;
 mod records;
 mod rename;

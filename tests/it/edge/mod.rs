@@ -6,6 +6,7 @@
 
 mod delivery;
 mod judged;
+mod killed;
 mod receiving;
 mod starting;
 pub mod support;

@@ -156,6 +156,7 @@ pub fn settings(backend: &Backend, more: &[&str]) -> Settings {
         "service.telemetry.metrics.endpoint=127.0.0.1:0".to_owned(),
         "service.telemetry.health.endpoint=127.0.0.1:0".to_owned(),
         "processors.mcp_verdict.settle=300ms".to_owned(),
+        "storage.ack=queued".to_owned(),
         format!("exporters.otlp_http.endpoint=http://{}", backend.address),
         "exporters.otlp_http.retry_on_failure.initial_interval=50ms".to_owned(),
     ];

@@ -1,0 +1,215 @@
+//! The log on disk: own segment files in one directory, one writer, group commit.
+//!
+//! Promises: an append resolves once it is as safe as `sync` says; what was appended and is not
+//! done comes back after any end of the process; all files together stay within `max_size` and a
+//! tenth of it; damage costs what is damaged and is set aside, never guessed at.
+//!
+//! | `sync` | the answer follows | a killed process loses | a power cut loses |
+//! | --- | --- | --- | --- |
+//! | `always` | an fdatasync that covers the record | nothing | nothing |
+//! | `interval` | the write | nothing | at most the last `sync_interval` |
+//! | `never` | the write | nothing | what the system had not written yet |
+
+mod chunk;
+mod damage;
+mod error;
+mod index;
+mod layout;
+mod medium;
+mod recovery;
+mod shared;
+mod writer;
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use bytes::Bytes;
+
+use super::record::{self, Entry, HEADER};
+use super::{Appended, Log, Mark, Pending, Record, Settings, Usage};
+use crate::model::ids::Position;
+use damage::Counts;
+pub use damage::Damage;
+pub use error::OpenError;
+use layout::{Directory, Name};
+use medium::Medium;
+use shared::{Shared, State};
+use writer::{Plan, Writer};
+
+/// A log in a directory of its own.
+pub struct Disk {
+    shared: Arc<Shared>,
+    directory: Arc<Directory>,
+    damaged: Mutex<Counts>,
+    writer: Option<JoinHandle<()>>,
+}
+
+/// The largest segment; small logs have smaller ones, so that room comes back in small pieces.
+const SEGMENT: u64 = 64 << 20;
+/// Segments that fit into the bound.
+const SEGMENTS: u64 = 16;
+
+impl Disk {
+    /// Opens or creates the log in `settings.directory` and reads what is there.
+    ///
+    /// # Errors
+    /// When another process has the directory, or it cannot be created, read or written.
+    pub fn open(settings: &Settings) -> Result<Self, OpenError> {
+        Disk::open_on(settings, |directory| Box::new(directory))
+    }
+
+    fn open_on(
+        settings: &Settings,
+        medium: impl FnOnce(Arc<Directory>) -> Box<dyn Medium>,
+    ) -> Result<Self, OpenError> {
+        let failed = |error| OpenError::of(&settings.directory, error);
+        let directory = Arc::new(Directory::open(&settings.directory)?);
+        let recovered = recovery::recover(&directory, settings.max_size).map_err(failed)?;
+        let mut state = State::default();
+        state.index = recovered.index;
+        state.other_bytes = recovered.other_bytes;
+        let shared = Arc::new(Shared::new(state, settings.max_size, settings.memory));
+        let plan = Plan {
+            sync: settings.sync,
+            sync_interval: settings.sync_interval,
+            segment_size: (settings.max_size / SEGMENTS).clamp(1, SEGMENT),
+            directory: settings.directory.clone(),
+        };
+        let medium = medium(directory.clone());
+        let (sequence, next) = (recovered.sequence, recovered.next);
+        let writer = Writer::start(shared.clone(), medium, plan, sequence, next).map_err(failed)?;
+        let thread = std::thread::Builder::new().name("log".to_string());
+        let writer = Some(thread.spawn(|| writer.run()).map_err(failed)?);
+        Ok(Disk { shared, directory, damaged: Mutex::new(recovered.damaged), writer })
+    }
+
+    /// How often damage of a kind was met since the log was opened.
+    pub fn damaged(&self, damage: Damage) -> u64 {
+        self.damaged.lock().unwrap_or_else(PoisonError::into_inner).get(damage)
+    }
+
+    fn note(&self, damage: Damage) {
+        self.damaged.lock().unwrap_or_else(PoisonError::into_inner).add(damage, 1);
+    }
+
+    /// Reads a record; `None` once it is done.
+    fn fetch(
+        &self,
+        position: Position,
+        last: &mut Option<(Name, File)>,
+    ) -> io::Result<Option<Record>> {
+        let found = self.shared.state().index.find(position);
+        let Some((name, offset)) = found else { return Ok(None) };
+        let path = self.directory.segment(&name);
+        let mut read = || -> io::Result<Record> {
+            if last.as_ref().is_none_or(|(of, _)| *of != name) {
+                *last = Some((name, File::open(&path)?));
+            }
+            let Some((_, file)) = last else { return Err(io::ErrorKind::NotFound.into()) };
+            read_at(file, &name, position, offset)
+        };
+        match read() {
+            Ok(record) => Ok(Some(record)),
+            // It may have become done, and its segment be gone, since it was looked up.
+            Err(_) if self.shared.state().index.find(position).is_none() => Ok(None),
+            Err(error) => {
+                let text = format!("storage.directory: `{}` at {offset}: {error}", path.display());
+                Err(io::Error::new(error.kind(), text))
+            }
+        }
+    }
+}
+
+/// Reads the entry at an offset and checks that it is the one that was meant.
+fn read_at(file: &File, name: &Name, position: Position, offset: u32) -> io::Result<Record> {
+    let damaged = || io::Error::from(io::ErrorKind::InvalidData);
+    let mut head = [0; HEADER];
+    file.read_exact_at(&mut head, offset.into())?;
+    let body = record::body_length(name.marker(), &head).map_err(|_| damaged())?;
+    if (body as u64) > file.metadata()?.len() {
+        return Err(damaged());
+    }
+    let mut bytes = vec![0; HEADER + body];
+    file.read_exact_at(&mut bytes, offset.into())?;
+    let (kind, signal, coding, length) = match record::entry(name.marker(), &bytes) {
+        Ok((Entry::Record { position: at, kind, signal, coding, payload }, _))
+            if at == position =>
+        {
+            (kind, signal, coding, payload.len())
+        }
+        _ => return Err(damaged()),
+    };
+    let start = bytes.len() - length;
+    Ok(Record { kind, signal, coding, payload: Bytes::from(bytes).slice(start..) })
+}
+
+impl Log for Disk {
+    fn append(&self, record: Record) -> Appended {
+        self.shared.append(record)
+    }
+
+    fn read(&self, position: Position) -> io::Result<Option<Record>> {
+        self.fetch(position, &mut None)
+    }
+
+    fn mark(&self, position: Position, mark: Mark) {
+        self.shared.mark(position, mark);
+    }
+
+    fn recover_page(&self, after: Position, bytes: u64) -> io::Result<Vec<Pending>> {
+        let (mut page, mut size, mut after, mut last) = (Vec::new(), 0, after, None);
+        while size < bytes {
+            let next = self.shared.state().index.next_after(after);
+            let Some(position) = next else { break };
+            after = position;
+            match self.fetch(position, &mut last) {
+                Ok(Some(record)) => {
+                    size += record.cost();
+                    let marks = self.shared.state().index.delivered(position);
+                    page.push(Pending { position, record, marks });
+                }
+                Ok(None) => {}
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                    tracing::error!(%error, "a record was damaged after it was written");
+                    self.note(Damage::Record);
+                    self.mark(position, Mark::Done);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(page)
+    }
+
+    fn usage(&self) -> Usage {
+        self.shared.usage()
+    }
+
+    fn survives(&self) -> bool {
+        true
+    }
+
+    fn flush(&self) {
+        self.shared.flush();
+    }
+
+    fn damaged(&self) -> Vec<(&'static str, u64)> {
+        Damage::ALL.map(|damage| (damage.name(), Disk::damaged(self, damage))).to_vec()
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        self.shared.end();
+        if let Some(writer) = self.writer.take() {
+            // It ended by a panic: what it answered is written nevertheless.
+            let _ = writer.join();
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "fault_tests.rs"]
+mod tests;
