@@ -51,6 +51,7 @@ pub mod judge;
 pub mod log;
 pub mod model;
 pub mod normalise;
+pub mod page;
 pub mod proto;
 pub mod receive;
 pub mod telemetry;

@@ -13,6 +13,7 @@ use crate::log::OutId;
 use crate::model::ids::{Arrival, Digest16, SpanRef};
 use crate::model::policy::Policy;
 use crate::model::record::Verdict;
+use crate::page::board::Recorder;
 use crate::telemetry::VerdictMeters;
 use crate::wire::{Signal, encode};
 
@@ -35,6 +36,8 @@ pub struct Parts {
     pub events: Which,
     pub spans: Which,
     pub changes: Changes,
+    /// What the page and the API read.
+    pub recorder: Recorder,
 }
 
 /// What was said of a chain, as far as its next revision needs it.
@@ -64,14 +67,19 @@ impl Effects {
         let mut release = Release::new(self.parts.changes);
         for effect in effects {
             match effect {
-                Effect::Verdict(verdict) => self.verdict(&verdict, now, &mut logs, &mut spans),
+                Effect::Verdict(verdict) => {
+                    self.verdict(&verdict, now, &mut logs, &mut spans);
+                    self.parts.recorder.verdict(*verdict);
+                }
                 Effect::Session(session) => {
                     let item = event::session(&session, session.first_start, now.wall);
                     self.event(session.span, item, &mut logs);
+                    self.parts.recorder.session(session);
                 }
                 Effect::Drift(drift) => {
                     self.parts.meters.record(&metrics::contract_drift(&drift));
                     self.event(drift.span, event::contract_drift(&drift, now.wall), &mut logs);
+                    self.parts.recorder.drift(drift);
                 }
                 Effect::Incident(incident) => {
                     self.parts.meters.record(&metrics::incident(&incident));
@@ -79,6 +87,7 @@ impl Effects {
                         self.parts.policy.owner_contact(&incident.server, None, incident.owner);
                     let item = event::incident(&incident, contact.as_deref(), now.wall);
                     self.event(incident.span, item, &mut logs);
+                    self.parts.recorder.incident(incident);
                 }
                 Effect::Release { span, with, .. } => {
                     self.release(span, with, engine, &mut release);
@@ -92,6 +101,7 @@ impl Effects {
                 }
             }
         }
+        self.parts.recorder.publish();
         release.send(&self.parts.outbox);
         self.parts.outputs.push(spans.take(&self.scope));
         self.parts.outputs.push(logs.take(&self.scope));

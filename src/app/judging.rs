@@ -11,6 +11,7 @@ use crate::clock;
 use crate::engine::Engine;
 use crate::model::fact::{Bone, Fact, Sighting};
 use crate::model::ids::Position;
+use crate::page::Board;
 
 /// All that reaches the engine.
 enum Event {
@@ -50,7 +51,12 @@ impl Judging {
     ///
     /// # Errors
     /// When the system gives no thread.
-    pub fn start(engine: Engine, effects: Effects, settle: Duration) -> std::io::Result<Self> {
+    pub fn start(
+        engine: Engine,
+        effects: Effects,
+        board: Arc<Board>,
+        settle: Duration,
+    ) -> std::io::Result<Self> {
         // Every event holds at least one block, ticks aside.
         let (events, received) = mpsc::channel(BLOCKS + 16);
         let progress = Arc::new(Progress::default());
@@ -58,7 +64,7 @@ impl Judging {
             Judging { events, room: Arc::new(Semaphore::new(BLOCKS)), progress: progress.clone() };
         let thread = std::thread::Builder::new().name("engine".into());
         thread.spawn(move || {
-            Thread { engine, effects, progress: progress.clone() }.run(received);
+            Thread { engine, effects, board, progress: progress.clone() }.run(received);
             progress.ended.store(true, Ordering::Relaxed);
         })?;
         let every = (settle / 4).clamp(Duration::from_millis(10), Duration::from_millis(250));
@@ -135,6 +141,7 @@ impl Judging {
 struct Thread {
     engine: Engine,
     effects: Effects,
+    board: Arc<Board>,
     progress: Arc<Progress>,
 }
 
@@ -164,6 +171,9 @@ impl Thread {
         self.progress.ticking.store(false, Ordering::Relaxed);
         let began = clock::now();
         let effects = self.engine.tick(began);
+        if let Some(catalogs) = self.engine.moved_references() {
+            self.board.set_catalogs(catalogs);
+        }
         self.effects.apply(effects, &self.engine, began);
         self.effects.took(clock::now().monotonic.saturating_sub(began.monotonic));
         self.progress.open_requests.store(self.engine.open_requests(), Ordering::Relaxed);

@@ -3,8 +3,10 @@
 //! Promises: ports open last and close first; what was accepted is delivered, or stays in the log,
 //! or is counted as lost.
 
+mod asked;
 mod effects;
 mod judging;
+pub mod lockfile;
 mod outputs;
 mod own_metrics;
 mod pipeline;
@@ -27,7 +29,9 @@ use crate::engine::Engine;
 use crate::export::{self, ExporterError, Hold, Outbox};
 use crate::log::settings::Ack;
 use crate::log::{self, Disk, Log, Memory};
-use crate::receive::{self, ListenError, Receivers};
+use crate::page::board::Recorder;
+use crate::page::{self, Board};
+use crate::receive::{self, ListenError, Page, Receivers};
 use crate::telemetry::health::{Health, Report};
 use crate::telemetry::{self, Meters, VerdictMeters, registry};
 use effects::Effects;
@@ -45,6 +49,7 @@ pub enum StartError {
     Thread(String),
     Log(String),
     Storage(log::OpenError),
+    Lockfile(lockfile::Trouble),
 }
 
 impl fmt::Display for StartError {
@@ -55,6 +60,7 @@ impl fmt::Display for StartError {
             StartError::Telemetry(why) => write!(f, "service.telemetry: {why}"),
             StartError::Log(why) => write!(f, "storage.directory: the log cannot be read: {why}"),
             StartError::Storage(error) => error.fmt(f),
+            StartError::Lockfile(trouble) => trouble.fmt(f),
             StartError::Thread(why) => write!(f, "the engine got no thread: {why}"),
         }
     }
@@ -77,6 +83,7 @@ impl From<ExporterError> for StartError {
 /// The running program.
 pub struct App {
     receivers: Receivers,
+    page: Option<Page>,
     core: Core,
     pub metrics_address: Option<SocketAddr>,
     pub health_address: Option<SocketAddr>,
@@ -92,6 +99,7 @@ struct Core {
     outputs: Outputs,
     meters: Arc<Meters>,
     pipeline: Arc<Pipeline>,
+    board: Arc<Board>,
 }
 
 /// How it ended.
@@ -128,9 +136,13 @@ impl App {
         let health_address = open_health(&telemetry, core.health()).await?;
         let received = receive::Counters::new(&core.meters.meter());
         let intake = Arc::new(Entrance(core.pipeline.clone()));
-        let receivers = Receivers::start(&settings::receive(settings), received, intake).await?;
+        let page = asked::open_page(settings, received.clone(), &core.board).await?;
+        let api: Arc<dyn receive::Handler> = Arc::new(page::Grpc::new(core.board.clone()));
+        let beside = Some((page::GRPC_PREFIX, api));
+        let receiving = settings::receive(settings);
+        let receivers = Receivers::start(&receiving, received, intake, beside).await?;
         let shutdown_timeout = Duration::from_nanos(settings.service.shutdown_timeout);
-        Ok(App { receivers, core, metrics_address, health_address, shutdown_timeout })
+        Ok(App { receivers, page, core, metrics_address, health_address, shutdown_timeout })
     }
 
     /// Where gRPC is received.
@@ -143,12 +155,20 @@ impl App {
         self.receivers.http
     }
 
+    /// Where the page and the check API are.
+    pub fn page_address(&self) -> Option<SocketAddr> {
+        self.page.as_ref().and_then(|page| page.address)
+    }
+
     /// Reads again what can change: credentials and certificates.
     ///
     /// # Errors
     /// A sentence for each thing that stays as it was.
     pub fn reload(&self) -> Result<(), Vec<String>> {
-        self.receivers.reload()
+        let ports = [Some(self.receivers.reload()), self.page.as_ref().map(Page::reload)];
+        let faults: Vec<String> =
+            ports.into_iter().flatten().filter_map(Result::err).flatten().collect();
+        if faults.is_empty() { Ok(()) } else { Err(faults) }
     }
 
     /// Ends inside `shutdown_timeout`: intake first, then what is owed.
@@ -157,6 +177,9 @@ impl App {
         let left = || deadline.saturating_duration_since(timer());
         // Requests that had begun get a part of the time; the rest is for deliveries.
         self.receivers.stop(left() / 4).await;
+        if let Some(page) = self.page {
+            page.stop(left() / 8).await;
+        }
         let Core { judging, outputs, meters, outbox, log, .. } = self.core;
         // Held spans leave with what is known, then what was said of them.
         let _ = tokio::time::timeout(left() / 2, judging.drain()).await;
@@ -189,7 +212,10 @@ impl Core {
         let outputs = Outputs::start(log.clone(), outbox.clone(), lost);
         let hold = Arc::new(Hold::new(settings::size(settings.limits.held_spans)));
         let judged = VerdictMeters::new(&meter, settings::size(settings.limits.label_values));
-        let policy = Arc::new(settings.policy.clone());
+        let (policy, rules) = asked::contracts(settings).map_err(StartError::Lockfile)?;
+        let policy = Arc::new(policy);
+        let board = Arc::new(Board::default());
+        board.set_rules(rules);
         let changes = settings::changes(settings);
         let effects = Effects::new(effects::Parts {
             hold: hold.clone(),
@@ -200,10 +226,11 @@ impl Core {
             events: settings.emit.events,
             spans: settings.emit.spans,
             changes,
+            recorder: Recorder::new(board.clone(), asked::remembered(settings)),
         });
         let engine = Engine::new(policy.clone(), settings::engine(settings));
         let settle = Duration::from_nanos(policy.settle);
-        let judging = Judging::start(engine, effects, settle);
+        let judging = Judging::start(engine, effects, board.clone(), settle);
         let judging = judging.map_err(|error| StartError::Thread(error.to_string()))?;
         let pipeline = Arc::new(Pipeline {
             log: log.clone(),
@@ -215,7 +242,7 @@ impl Core {
             meters: judged,
             backlog: settings::storage(settings).memory,
         });
-        Ok(Core { log, outbox, hold, judging, outputs, meters, pipeline })
+        Ok(Core { log, outbox, hold, judging, outputs, meters, pipeline, board })
     }
 
     /// Gauges that are looked at when metrics are read.

@@ -47,6 +47,24 @@ pub fn receive(settings: &config::Settings) -> receive::Settings {
     }
 }
 
+/// `service.telemetry.page`; `None` where it is switched off.
+pub fn page(settings: &config::Settings) -> Option<receive::Listener> {
+    let page = &settings.service.page;
+    (!page.endpoint.is_empty()).then(|| receive::Listener {
+        endpoint: page.endpoint.clone(),
+        auth: auth(&page.auth),
+        tls: page.tls.as_ref().map(server_tls),
+        // The configuration was refused already if it exposes a port without saying so.
+        allow_insecure: true,
+    })
+}
+
+/// The page is for people and for checks: a few connections, small requests.
+pub fn page_limits(settings: &config::Settings) -> receive::Limits {
+    let limits = self::receive(settings).limits;
+    receive::Limits { in_flight: limits.in_flight.min(16 << 20), connections: 256, ..limits }
+}
+
 /// `auth` of any port that clients come to.
 pub fn auth(from: &config::Auth) -> receive::Auth {
     match (&from.bearer_token_file, &from.htpasswd_file) {

@@ -9,6 +9,7 @@ use super::lockfile::{Holder, Lockfile, Pin, member_map};
 use crate::model::digest::{Definition, Digest};
 use crate::model::policy::ContractMode;
 use crate::model::words::vocabulary;
+use std::collections::BTreeMap;
 
 vocabulary!(
     /// Why a check said what it said. `proceed` and `halt` have their own reasons.
@@ -44,21 +45,23 @@ pub enum Held<'a> {
 /// What is known of the tool as it should be.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reference<'a> {
-    /// Digest and digests of members, from the lockfile or pinned on first use.
-    pub pin: Option<&'a Pin>,
-    /// The pinned definition, where its text is at hand.
+    /// The digest that the tool should have.
+    pub digest: Option<&'a Digest>,
+    /// Digests of its members and parameters, where they were kept.
+    pub members: Option<&'a BTreeMap<String, Digest>>,
+    /// The definition, where its text is at hand.
     pub definition: Option<&'a Definition>,
 }
 
 impl<'a> Reference<'a> {
     /// The reference that a lockfile gives a caller.
     pub fn pinned(lockfile: &'a Lockfile, server: &str, holder: &Holder, tool: &str) -> Self {
-        Reference { pin: lockfile.find(server, holder, tool), definition: None }
+        lockfile.find(server, holder, tool).map_or_else(Self::default, Self::of_pin)
     }
 
-    fn digest(&self) -> Option<&'a Digest> {
-        let seen = self.definition.and_then(|definition| definition.digest.as_ref());
-        self.pin.map(|pin| &pin.digest).or(seen)
+    /// The reference that a pin is.
+    pub fn of_pin(pin: &'a Pin) -> Self {
+        Reference { digest: Some(&pin.digest), members: Some(&pin.members), definition: None }
     }
 }
 
@@ -85,14 +88,14 @@ pub fn check(
     reference: &Reference<'_>,
     held: &Held<'_>,
 ) -> Answer {
-    let expected = reference.digest().cloned();
+    let expected = reference.digest.cloned();
     let answer =
         |proceed, reason, drift| Answer { proceed, reason, expected: expected.clone(), drift };
     if mode == ContractMode::Off {
         return answer(true, Reason::Off, None);
     }
     let strict = mode == ContractMode::Enforce;
-    let Some(wanted) = reference.digest() else {
+    let Some(wanted) = reference.digest else {
         let reason = if strict { Reason::ContractUnpinned } else { Reason::Unpinned };
         return answer(!strict, reason, None);
     };
@@ -117,9 +120,9 @@ fn located(
     held: &Held<'_>,
     digest: &Digest,
 ) -> Located {
-    let found = match (held, reference.definition, reference.pin) {
+    let found = match (held, reference.definition, reference.members) {
         (Held::Definition(held), Some(definition), _) => diff(definition, held),
-        (Held::Definition(held), None, Some(pin)) => located_by_pin(pin, held),
+        (Held::Definition(held), None, Some(members)) => located_by_members(members, held),
         _ => None,
     };
     found.unwrap_or_else(|| unlocated(wanted, digest))
@@ -127,10 +130,14 @@ fn located(
 
 /// What a pin's member digests tell about a definition; `None` where they tell nothing.
 pub fn located_by_pin(pin: &Pin, tool: &Definition) -> Option<Located> {
-    if pin.members.is_empty() {
+    located_by_members(&pin.members, tool)
+}
+
+fn located_by_members(members: &BTreeMap<String, Digest>, tool: &Definition) -> Option<Located> {
+    if members.is_empty() {
         return None;
     }
-    diff_members(&pin.members, &member_map(tool))
+    diff_members(members, &member_map(tool))
 }
 
 /// A drift of which only the digests are known.

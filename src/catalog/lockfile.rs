@@ -161,8 +161,8 @@ impl Lockfile {
         let pin = |(key, pin): (&PinKey, &Pin)| {
             let context = match &key.holder {
                 Holder::Anyone => None,
-                Holder::Auth(auth) => Some(Context::Auth(digest16(auth)?)),
-                Holder::Client(client) => Some(Context::Client(Some(digest16(client)?))),
+                Holder::Auth(auth) => Some(Context::Auth(Digest16::parse(auth)?)),
+                Holder::Client(client) => Some(Context::Client(Some(Digest16::parse(client)?))),
             };
             Some(((Name::new(&key.tool), context), pin.digest.clone()))
         };
@@ -324,17 +324,6 @@ fn digest(text: &str, item: &Item) -> Result<Digest, Damage> {
             Err(damage_at(text, item, "no digest", remedy))
         }
     }
-}
-
-fn digest16(text: &str) -> Option<Digest16> {
-    let mut bytes = [0; 16];
-    if text.len() != 32 || !text.is_ascii() {
-        return None;
-    }
-    for (at, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&text[at * 2..at * 2 + 2], 16).ok()?;
-    }
-    Some(Digest16(bytes))
 }
 
 /// The key of a tool for anyone.

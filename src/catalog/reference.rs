@@ -30,50 +30,71 @@ pub struct Reading {
 /// The changes of every tool of one server, oldest first; the first one is the first sight.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct References {
-    changes: BTreeMap<(Context, Name), Vec<Reading>>,
+    changes: BTreeMap<Name, BTreeMap<Context, Vec<Reading>>>,
 }
 
 impl References {
     pub fn new(mut readings: Vec<Reading>) -> Self {
         readings.sort_by(|a, b| (a.at, a.span, &a.tool).cmp(&(b.at, b.span, &b.tool)));
-        let mut changes: BTreeMap<(Context, Name), Vec<Reading>> = BTreeMap::new();
+        let mut changes: BTreeMap<Name, BTreeMap<Context, Vec<Reading>>> = BTreeMap::new();
         for reading in readings {
-            let known = changes.entry((reading.context.clone(), reading.tool.clone())).or_default();
+            let of_tool = changes.entry(reading.tool.clone()).or_default();
+            let known = of_tool.entry(reading.context.clone()).or_default();
             match known.last() {
                 None if reading.digest.is_none() => {}
                 Some(last) if last.digest == reading.digest => {}
                 _ => known.push(reading),
             }
         }
-        changes.retain(|_, readings| !readings.is_empty());
+        for of_tool in changes.values_mut() {
+            of_tool.retain(|_, readings| !readings.is_empty());
+        }
+        changes.retain(|_, of_tool| !of_tool.is_empty());
         Self { changes }
     }
 
-    fn of(&self, context: &Context, tool: &Name) -> &[Reading] {
-        self.changes.get(&(context.clone(), tool.clone())).map_or(&[], Vec::as_slice)
+    /// Every line of the server: tool, context, and its changes, oldest first.
+    pub fn lines(&self) -> impl Iterator<Item = (&Name, &Context, &[Reading])> {
+        let of_tool = |(tool, contexts)| lines_of(tool, contexts);
+        self.changes.iter().flat_map(of_tool)
+    }
+
+    /// The lines of one tool.
+    pub fn lines_of(&self, tool: &str) -> impl Iterator<Item = (&Name, &Context, &[Reading])> {
+        let found = self.changes.get_key_value(tool).into_iter();
+        found.flat_map(|(tool, contexts)| lines_of(tool, contexts))
+    }
+
+    fn readings_of(&self, tool: &str) -> impl Iterator<Item = &Reading> {
+        self.lines_of(tool).flat_map(|(_, _, readings)| readings)
+    }
+
+    /// The changes of a tool in one context, oldest first.
+    pub fn of(&self, context: &Context, tool: &str) -> &[Reading] {
+        let line = self.changes.get(tool).and_then(|contexts| contexts.get(context));
+        line.map_or(&[], Vec::as_slice)
     }
 
     /// The newest definition of a tool that anybody had read by a time.
     pub fn any(&self, tool: &Name, at: Nanos) -> Option<&Definition> {
-        let of_tool = self.changes.iter().filter(|((_, name), _)| name == tool);
-        let read = of_tool.flat_map(|(_, all)| all).filter(|reading| reading.at <= at);
+        let read = self.readings_of(tool).filter(|reading| reading.at <= at);
         let shown = read.filter(|reading| reading.definition.is_some());
         let newest = shown.max_by_key(|reading| (reading.at, reading.span));
         newest.and_then(|reading| reading.definition.as_ref())
     }
 
-    /// A definition with this digest, whoever read it.
-    pub fn definition(&self, digest: &Digest) -> Option<&Definition> {
-        let all = self.changes.values().flatten();
-        all.filter(|reading| reading.digest.as_ref() == Some(digest))
+    /// A tool's definition with this digest, whoever read it.
+    pub fn definition(&self, tool: &str, digest: &Digest) -> Option<&Definition> {
+        self.readings_of(tool)
+            .filter(|reading| reading.digest.as_ref() == Some(digest))
             .find_map(|reading| reading.definition.as_ref())
     }
 
     /// The newest reading of other contexts before a time.
     fn elsewhere(&self, context: &Context, tool: &Name, at: Nanos) -> Option<&Reading> {
-        let others = self.changes.iter().filter(|((c, t), _)| c != context && t == tool);
+        let others = self.lines_of(tool).filter(|(_, of, _)| *of != context);
         others
-            .flat_map(|(_, readings)| readings)
+            .flat_map(|(_, _, readings)| readings)
             .filter(|reading| reading.at < at && reading.digest.is_some())
             .max_by_key(|reading| (reading.at, reading.span))
     }
@@ -82,6 +103,13 @@ impl References {
     pub fn newest(&self, context: &Context, tool: &Name, at: Nanos) -> Option<&Reading> {
         self.of(context, tool).iter().rev().find(|reading| reading.at <= at)
     }
+}
+
+fn lines_of<'a>(
+    tool: &'a Name,
+    contexts: &'a BTreeMap<Context, Vec<Reading>>,
+) -> impl Iterator<Item = (&'a Name, &'a Context, &'a [Reading])> {
+    contexts.iter().map(move |(context, readings)| (tool, context, readings.as_slice()))
 }
 
 /// A call, as its contract is looked up.
@@ -125,7 +153,7 @@ pub fn contract(
     let reference = match (pinned, rules.mode) {
         (Some(pin), _) => Reference {
             digest: pin.clone(),
-            definition: references.definition(pin).cloned(),
+            definition: references.definition(call.tool, pin).cloned(),
             weak: false,
         },
         (None, ContractMode::Pin) => match first(references, call) {
@@ -230,7 +258,7 @@ impl References {
             return Vec::new();
         }
         let mut found: BTreeMap<(Name, Digest, Option<Digest>), Drift> = BTreeMap::new();
-        for ((context, tool), readings) in &self.changes {
+        for (tool, context, readings) in self.lines() {
             let pin = pins.get(&(tool.clone(), Some(context.clone())));
             let pin = pin.or_else(|| pins.get(&(tool.clone(), None)));
             for (old, new, confidence) in steps(self, context, tool, readings, pin, mode) {
@@ -277,7 +305,8 @@ fn steps<'a>(
     }
     let fixed = match (pin, mode) {
         (Some(pin), _) => {
-            Some(Old { digest: pin.clone(), definition: references.definition(pin).cloned() })
+            let definition = references.definition(tool, pin).cloned();
+            Some(Old { digest: pin.clone(), definition })
         }
         (None, ContractMode::Pin) => Old::of(first),
         _ => None,

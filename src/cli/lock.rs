@@ -6,8 +6,8 @@
 
 use super::lock_input::{Listed, complete, listed};
 use super::lock_report::{Format, Report, Row, Status};
-use super::lockfile_io::{self, Trouble};
 use super::{Exit, Failure, terminal};
+use crate::app::lockfile::{self as lockfile_io, Trouble};
 use crate::catalog::check::{located_by_pin, unlocated};
 use crate::catalog::diff;
 use crate::catalog::lockfile::{Holder, Lockfile, Mark, Pin, PinKey, anyones};

@@ -11,7 +11,6 @@ mod lock_report;
 mod lock_telemetry;
 #[cfg(test)]
 mod lock_tests;
-pub mod lockfile_io;
 mod replay;
 mod run;
 pub mod table;
@@ -24,6 +23,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::app::lockfile;
 use crate::config::{self, Mistake, Settings, Sources};
 
 /// How a command ended, by the number scripts see.
@@ -114,7 +114,7 @@ impl ConfigArgs {
             tell_mistakes(&mistakes);
             Exit::Config
         })?;
-        lockfile_io::pin(&mut settings).map_err(|trouble| {
+        lockfile::pin(&mut settings).map_err(|trouble| {
             terminal::tell(&trouble);
             Exit::Config
         })?;

@@ -20,6 +20,7 @@ mod tests;
 
 use std::path::PathBuf;
 
+pub use forms::is_loopback;
 pub use mistake::Mistake;
 pub use settings::Settings;
 

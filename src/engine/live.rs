@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::limits::Limits;
 use super::records::sort_incidents;
 use super::tables::{Now, Tables};
+use crate::catalog::reference::References;
 use crate::correlate::scope::ScopeKey;
 use crate::incident::{Entry, fold};
 use crate::model::case::Ending;
@@ -176,6 +177,12 @@ impl Engine {
     /// Open chains, for the gauge.
     pub fn open_requests(&self) -> u64 {
         self.tables.timers.len() as u64
+    }
+
+    /// What every server's tools were read to be, if that is another than when last asked.
+    pub fn moved_references(&mut self) -> Option<BTreeMap<Name, Arc<References>>> {
+        let moved = std::mem::take(&mut self.tables.references_moved);
+        moved.then(|| self.tables.references.clone())
     }
 
     /// The latest revision of a chain.

@@ -1,6 +1,7 @@
 //! Stratum "reference": what every scope of a server has read of its tools, and what a call holds.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::tables::Tables;
 use crate::catalog::reference::{Holder, Reading, References, contract};
@@ -19,7 +20,7 @@ impl Tables {
             let of_server: Vec<(&ScopeKey, _)> =
                 keys.filter_map(|key| Some((key, self.scopes.get(key)?))).collect();
             if of_server.is_empty() {
-                self.references.remove(&server);
+                self.references_moved |= self.references.remove(&server).is_some();
                 continue;
             }
             let readings = of_server
@@ -31,8 +32,9 @@ impl Tables {
                 .iter()
                 .flat_map(|(_, scope)| scope.calls.iter().map(|(_, key)| *key))
                 .collect();
-            if self.references.get(&server) != Some(&new) {
-                self.references.insert(server, new);
+            if self.references.get(&server).is_none_or(|known| **known != new) {
+                self.references.insert(server, Arc::new(new));
+                self.references_moved = true;
                 self.marks.verdicts.extend(calls);
             }
         }
@@ -56,7 +58,7 @@ impl Tables {
                 Some((digest, definition))
             }
             (Some(stated), _) => {
-                let definition = self.known_definition(server, &stated);
+                let definition = self.known_definition(server, tool, &stated);
                 Some((stated, definition))
             }
             (None, listed) => listed,
@@ -71,16 +73,17 @@ impl Tables {
             from: listing.map(|traversal| (scope.name(), traversal.start)),
         };
         let none = References::default();
-        let references = self.references.get(server).unwrap_or(&none);
+        let references = self.references.get(server).map_or(&none, |known| known);
         contract(references, self.pins(server), &self.policy.contracts, &holder)
     }
 
     fn known_definition(
         &self,
         server: &Name,
+        tool: &Name,
         digest: &crate::model::digest::Digest,
     ) -> Option<Definition> {
-        self.references.get(server)?.definition(digest).cloned()
+        self.references.get(server)?.definition(tool, digest).cloned()
     }
 
     fn client_of(&self, scope: &ScopeKey) -> Option<Digest16> {

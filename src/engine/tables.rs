@@ -133,7 +133,9 @@ pub struct Tables {
     /// Evidence by the request id it names.
     pub waiting: BTreeMap<Name, BTreeSet<FactId>>,
     pub operations: BTreeMap<OperationKey, OperationEntry>,
-    pub references: BTreeMap<Name, References>,
+    pub references: BTreeMap<Name, Arc<References>>,
+    /// Whether any of them is another than when it was last looked at.
+    pub references_moved: bool,
     /// Chains whose verdict is another than before.
     pub changed: BTreeSet<SpanRef>,
     /// Live traces that got facts since the last look.
@@ -187,6 +189,7 @@ impl Tables {
             waiting: BTreeMap::new(),
             operations: BTreeMap::new(),
             references: BTreeMap::new(),
+            references_moved: false,
             changed: BTreeSet::new(),
             touched: BTreeSet::new(),
             dropped: BTreeSet::new(),

@@ -95,6 +95,14 @@ impl Digest16 {
         Self::first(&hash.finalize())
     }
 
+    /// Reads what it prints: 32 hex digits.
+    pub fn parse(text: &str) -> Option<Self> {
+        if text.len() != 32 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return None;
+        }
+        u128::from_str_radix(text, 16).ok().map(|number| Self(number.to_be_bytes()))
+    }
+
     fn first(full: &[u8]) -> Self {
         let mut out = [0; 16];
         out.copy_from_slice(&full[..16]);

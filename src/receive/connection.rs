@@ -14,13 +14,14 @@ use tokio::net::TcpStream;
 
 use super::answer::Answer;
 use super::tls::Certificates;
-use super::{Shared, grpc, http1};
+use super::{Door, grpc, http1, page};
 
 /// Which protocol a port speaks.
 #[derive(Clone)]
 pub enum Protocol {
-    Grpc { limit: usize, max_streams: u32 },
+    Grpc(Arc<grpc::Port>),
     Http(Arc<http1::Port>),
+    Page(Arc<page::Port>),
 }
 
 /// Serves one connection until it ends, or until its requests ended after the stop.
@@ -28,32 +29,32 @@ pub async fn serve(
     stream: TcpStream,
     protocol: Protocol,
     certificates: Option<Arc<Certificates>>,
-    shared: Arc<Shared>,
+    door: Arc<Door>,
 ) {
     // Small answers must not wait for an acknowledgement; without the option they are only later.
     let _ = stream.set_nodelay(true);
     let Some(certificates) = certificates else {
-        return speak(stream, protocol, shared).await;
+        return speak(stream, protocol, door).await;
     };
     let handshake = certificates.acceptor().accept(stream);
-    match tokio::time::timeout(shared.limits.silence.min(HANDSHAKE), handshake).await {
-        Ok(Ok(stream)) => speak(stream, protocol, shared).await,
-        Ok(Err(_)) => shared.counters.refused_connection("tls"),
-        Err(_) => shared.counters.refused_connection("handshake_timeout"),
+    match tokio::time::timeout(door.limits.silence.min(HANDSHAKE), handshake).await {
+        Ok(Ok(stream)) => speak(stream, protocol, door).await,
+        Ok(Err(_)) => door.counters.refused_connection("tls"),
+        Err(_) => door.counters.refused_connection("handshake_timeout"),
     }
 }
 
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
-async fn speak<S>(stream: S, protocol: Protocol, shared: Arc<Shared>)
+async fn speak<S>(stream: S, protocol: Protocol, door: Arc<Door>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let builder = builder(&protocol, &shared);
-    let mut stopping = shared.stopping.clone();
-    let silence = shared.limits.silence;
+    let builder = builder(&protocol, &door);
+    let mut stopping = door.stopping.clone();
+    let silence = door.limits.silence;
     let asked = Arc::new(AtomicBool::new(false));
-    let service = Requests { protocol, shared, asked: asked.clone() };
+    let service = Requests { protocol, asked: asked.clone() };
     let connection = builder.serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
     // How a peer ends its connection is its own affair; requests were answered and counted.
@@ -74,17 +75,17 @@ async fn nothing_asked(asked: &AtomicBool, silence: Duration) {
     }
 }
 
-fn builder(protocol: &Protocol, shared: &Shared) -> auto::Builder<TokioExecutor> {
+fn builder(protocol: &Protocol, door: &Door) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    let headers = shared.limits.header_size;
+    let headers = door.limits.header_size;
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(shared.limits.silence)
+        .header_read_timeout(door.limits.silence)
         .max_buf_size(headers.max(8192));
     let streams = match protocol {
-        Protocol::Grpc { max_streams, .. } => *max_streams,
-        Protocol::Http(_) => 256,
+        Protocol::Grpc(port) => port.max_streams,
+        Protocol::Http(_) | Protocol::Page(_) => 256,
     };
     builder
         .http2()
@@ -95,16 +96,15 @@ fn builder(protocol: &Protocol, shared: &Shared) -> auto::Builder<TokioExecutor>
         .initial_connection_window_size(1 << 20)
         .max_frame_size(256 << 10)
         .keep_alive_interval(grpc::KEEP_ALIVE)
-        .keep_alive_timeout(shared.limits.silence);
+        .keep_alive_timeout(door.limits.silence);
     match protocol {
-        Protocol::Grpc { .. } => builder.http2_only(),
-        Protocol::Http(_) => builder,
+        Protocol::Grpc(_) => builder.http2_only(),
+        Protocol::Http(_) | Protocol::Page(_) => builder,
     }
 }
 
 struct Requests {
     protocol: Protocol,
-    shared: Arc<Shared>,
     /// Whether any request has come.
     asked: Arc<AtomicBool>,
 }
@@ -120,11 +120,12 @@ impl Service<Request<Incoming>> for Requests {
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         self.asked.store(true, Ordering::Relaxed);
-        let (protocol, shared) = (self.protocol.clone(), self.shared.clone());
+        let protocol = self.protocol.clone();
         Box::pin(async move {
             Ok(match protocol {
-                Protocol::Grpc { limit, .. } => grpc::answer(&shared, limit, request).await,
-                Protocol::Http(port) => http1::answer(&shared, &port, request).await,
+                Protocol::Grpc(port) => grpc::answer(&port, request).await,
+                Protocol::Http(port) => http1::answer(&port, request).await,
+                Protocol::Page(port) => page::answer(&port, request).await,
             })
         })
     }

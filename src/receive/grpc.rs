@@ -1,11 +1,14 @@
-//! The unary gRPC method `Export` of the four OTLP services, on raw bytes.
+//! The unary gRPC method `Export` of the four OTLP services, on raw bytes; other services beside
+//! them are handed on.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::header::CONTENT_TYPE;
+use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 
@@ -14,42 +17,55 @@ use super::body::{Gather, gather};
 use super::content::{self, Form};
 use super::counters::Transport;
 use super::decode::{Raw, decode};
+use super::handler::{self, Handler};
 use super::{Refusal, Shared, grpc_path, signal_of};
 use crate::wire::inflate::Coding;
 
 /// The prefix of a gRPC message: a flag and four bytes of length.
 const PREFIX: usize = 5;
 
+/// What the gRPC port needs.
+pub struct Port {
+    pub shared: Arc<Shared>,
+    pub limit: usize,
+    pub max_streams: u32,
+    /// A service beside OTLP: the prefix of its paths, and who answers.
+    pub beside: Option<(&'static str, Arc<dyn Handler>)>,
+}
+
 /// Answers one request; errors become a status, never a broken stream.
-pub async fn answer(shared: &Shared, limit: usize, request: Request<Incoming>) -> Response<Answer> {
+pub async fn answer(port: &Port, request: Request<Incoming>) -> Response<Answer> {
     if request.method() != Method::POST || !content::is_grpc(request.headers()) {
         return not_grpc();
     }
-    match export(shared, limit, request).await {
+    let (head, mut body) = request.into_parts();
+    if let Some((prefix, handler)) = &port.beside
+        && head.uri.path().starts_with(prefix)
+    {
+        let asked = handler::ask(&port.shared.door, &**handler, head, &mut body).await;
+        return asked.unwrap_or_else(|refusal| refused(&refusal));
+    }
+    match export(port, head, body).await {
         Ok(message) => success(&message),
         Err(refusal) => {
-            shared.counters.refused(Transport::Grpc, &refusal);
+            port.shared.door.counters.refused(Transport::Grpc, &refusal);
             refused(&refusal)
         }
     }
 }
 
-async fn export(
-    shared: &Shared,
-    limit: usize,
-    request: Request<Incoming>,
-) -> Result<Vec<u8>, Refusal> {
-    let (head, mut body) = request.into_parts();
+async fn export(port: &Port, head: Parts, mut body: Incoming) -> Result<Vec<u8>, Refusal> {
+    let (shared, limit) = (&*port.shared, port.limit);
     let signal = signal_of(head.uri.path(), grpc_path).ok_or(Refusal::UnknownPath)?;
-    shared.admit()?;
-    shared.gate.check(&head.headers).await?;
+    shared.door.admit()?;
+    shared.door.gate.check(&head.headers).await?;
     let coding = content::message_coding(&head.headers)?;
-    let mut share = shared.budget.share();
+    let mut share = shared.door.budget.share();
     let how = Gather {
         share: &mut share,
         limit: limit.saturating_add(PREFIX),
         setting: SETTING,
-        silence: shared.limits.silence,
+        silence: shared.door.limits.silence,
         announced: Some((PREFIX, &|prefix| whole_length(prefix, limit))),
     };
     let gathered = gather(&mut body, how).await.map_err(more_than_announced)?;
@@ -60,7 +76,7 @@ async fn export(
         coding,
         body: message,
         limit: (SETTING, limit),
-        max_ratio: shared.limits.inflate_ratio,
+        max_ratio: shared.door.limits.inflate_ratio,
     };
     let (received, share) = decode(raw, share).await?;
     let success = answer::success(&received, Form::Protobuf);

@@ -1,5 +1,7 @@
 //! OTLP/HTTP: `POST` of protobuf or JSON, answered in the request's encoding.
 
+use std::sync::Arc;
+
 use http::header::{ALLOW, CONTENT_TYPE, EXPECT, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
@@ -15,6 +17,7 @@ use super::{Refusal, Shared, http_path, signal_of};
 
 /// What the HTTP port needs beside what all share.
 pub struct Port {
+    pub shared: Arc<Shared>,
     pub limit: usize,
     pub cors: Cors,
 }
@@ -22,21 +25,22 @@ pub struct Port {
 const SETTING: &str = "receivers.otlp.protocols.http.max_request_body_size";
 
 /// Answers one request.
-pub async fn answer(shared: &Shared, port: &Port, request: Request<Incoming>) -> Response<Answer> {
+pub async fn answer(port: &Port, request: Request<Incoming>) -> Response<Answer> {
+    let shared = &*port.shared;
     let (head, mut body) = request.into_parts();
     if let Some(headers) = port.cors.preflight(&head.method, &head.headers) {
         return respond(StatusCode::NO_CONTENT, headers, Vec::new());
     }
     let form = Form::of(&head.headers);
     let mut headers = port.cors.answer(&head.headers);
-    match export(shared, port, &head, &mut body).await {
+    match export(port, &head, &mut body).await {
         Ok(message) => {
             let form = form.unwrap_or(Form::Json);
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(form.media_type()));
             respond(StatusCode::OK, headers, message)
         }
         Err(refusal) => {
-            shared.counters.refused(Transport::Http, &refusal);
+            shared.door.counters.refused(Transport::Http, &refusal);
             // Who waits for "100 Continue" has not sent the body and need not.
             if !head.headers.contains_key(EXPECT) {
                 discard(body, 4 * port.limit).await;
@@ -46,15 +50,11 @@ pub async fn answer(shared: &Shared, port: &Port, request: Request<Incoming>) ->
     }
 }
 
-async fn export(
-    shared: &Shared,
-    port: &Port,
-    head: &Parts,
-    body: &mut Incoming,
-) -> Result<Vec<u8>, Refusal> {
+async fn export(port: &Port, head: &Parts, body: &mut Incoming) -> Result<Vec<u8>, Refusal> {
+    let shared = &*port.shared;
     let signal = signal_of(head.uri.path(), http_path).ok_or(Refusal::UnknownPath)?;
-    shared.admit()?;
-    shared.gate.check(&head.headers).await?;
+    shared.door.admit()?;
+    shared.door.gate.check(&head.headers).await?;
     if head.method != Method::POST {
         return Err(Refusal::Method);
     }
@@ -63,12 +63,12 @@ async fn export(
     if body.size_hint().lower() > port.limit as u64 {
         return Err(Refusal::TooLarge { setting: SETTING, limit: port.limit });
     }
-    let mut share = shared.budget.share();
+    let mut share = shared.door.budget.share();
     let how = Gather {
         share: &mut share,
         limit: port.limit,
         setting: SETTING,
-        silence: shared.limits.silence,
+        silence: shared.door.limits.silence,
         announced: None,
     };
     let gathered = gather(body, how).await?;
@@ -78,7 +78,7 @@ async fn export(
         coding,
         body: gathered,
         limit: (SETTING, port.limit),
-        max_ratio: shared.limits.inflate_ratio,
+        max_ratio: shared.door.limits.inflate_ratio,
     };
     let (received, share) = decode(raw, share).await?;
     let success = answer::success(&received, form);

@@ -11,9 +11,10 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use super::budget::Budget;
 use super::connection::{Protocol, serve};
 use super::cors::Cors;
-use super::settings::{Settings, Tls};
+use super::handler::Handler;
+use super::settings::{Limits, Settings, Tls};
 use super::tls::Certificates;
-use super::{AuthError, Counters, Gate, Intake, Shared, TlsError, http1};
+use super::{AuthError, Counters, Door, Gate, Intake, Shared, TlsError, grpc, http1};
 
 /// Why the receivers did not start.
 #[derive(Debug)]
@@ -51,8 +52,8 @@ impl fmt::Display for ListenError {
             ListenError::Exposed { key, endpoint } => write!(
                 f,
                 "{key}: {endpoint} can be reached from other machines and nobody has to \
-                 authenticate: set receivers.otlp.auth or tls.client_ca_file, listen on \
-                 127.0.0.1, or say receivers.otlp.allow_insecure: true"
+                 authenticate: set auth or tls.client_ca_file, listen on 127.0.0.1, or say \
+                 allow_insecure: true"
             ),
             ListenError::Tls { key, error } => write!(f, "{key}: {error}"),
             ListenError::Auth(error) => error.fmt(f),
@@ -84,23 +85,17 @@ pub async fn bind(
 pub struct Receivers {
     pub grpc: Option<SocketAddr>,
     pub http: Option<SocketAddr>,
-    gate: Gate,
-    certificates: Vec<Arc<Certificates>>,
-    stop: watch::Sender<bool>,
-    /// Ends when the last connection has.
-    alive: mpsc::Receiver<()>,
+    serving: Serving,
 }
 
 const GRPC: &str = "receivers.otlp.protocols.grpc.endpoint";
 const HTTP: &str = "receivers.otlp.protocols.http.endpoint";
+const AUTH: &str = "receivers.otlp.auth";
 const GRPC_ALPN: &[&[u8]] = &[b"h2"];
 const HTTP_ALPN: &[&[u8]] = &[b"h2", b"http/1.1"];
 
-struct Port {
-    listener: TcpListener,
-    protocol: Protocol,
-    certificates: Option<Arc<Certificates>>,
-}
+/// What answers beside the OTLP services on the gRPC port: the prefix of its paths, and who.
+pub type Beside = Option<(&'static str, Arc<dyn Handler>)>;
 
 impl Receivers {
     /// Opens the configured ports and serves them.
@@ -111,51 +106,79 @@ impl Receivers {
         settings: &Settings,
         counters: Counters,
         intake: Arc<dyn Intake>,
+        beside: Beside,
     ) -> Result<Self, ListenError> {
-        let gate = Gate::open(&settings.auth).map_err(ListenError::Auth)?;
-        let ports = ports(settings, &gate).await?;
-        let (stop, stopping) = watch::channel(false);
-        let shared = Arc::new(Shared {
-            intake,
-            gate: gate.clone(),
-            budget: Budget::new(settings.limits.in_flight),
-            limits: settings.limits,
-            counters,
-            stopping,
-        });
-        let (keep, alive) = mpsc::channel(1);
-        let mut running =
-            Receivers { grpc: None, http: None, gate, certificates: Vec::new(), stop, alive };
-        let connections = Arc::new(Semaphore::new(settings.limits.connections));
-        for port in ports {
-            running.open(port, &shared, &connections, keep.clone());
+        let gate = Gate::open(AUTH, &settings.auth).map_err(ListenError::Auth)?;
+        let (serving, door, keep) = Serving::new(gate, settings.limits, counters);
+        let shared = Arc::new(Shared { intake, door: door.clone() });
+        let ports = ports(settings, &shared, beside).await?;
+        let mut running = Receivers { grpc: None, http: None, serving };
+        let door = Arc::new(door);
+        for Port { listener, protocol, certificates } in ports {
+            let address = listener.local_addr().ok();
+            match protocol {
+                Protocol::Grpc(_) => running.grpc = address,
+                _ => running.http = address,
+            }
+            running.serving.open(listener, protocol, certificates, door.clone(), &keep);
         }
         Ok(running)
-    }
-
-    fn open(
-        &mut self,
-        port: Port,
-        shared: &Arc<Shared>,
-        connections: &Arc<Semaphore>,
-        keep: mpsc::Sender<()>,
-    ) {
-        let address = port.listener.local_addr().ok();
-        match port.protocol {
-            Protocol::Grpc { .. } => self.grpc = address,
-            Protocol::Http(_) => self.http = address,
-        }
-        if let Some(certificates) = &port.certificates {
-            self.certificates.push(certificates.clone());
-            tokio::spawn(certificates.clone().keep_fresh());
-        }
-        tokio::spawn(accept(port, shared.clone(), connections.clone(), keep));
     }
 
     /// Reads credentials and certificates again; what cannot be read stays as it is.
     ///
     /// # Errors
     /// A sentence a file that was not taken.
+    pub fn reload(&self) -> Result<(), Vec<String>> {
+        self.serving.reload()
+    }
+
+    /// Takes nothing new, and waits until the requests that had begun are answered, at most so
+    /// long.
+    pub async fn stop(self, patience: Duration) {
+        self.serving.stop(patience).await;
+    }
+}
+
+/// Ports that open and close together, under one gate.
+pub struct Serving {
+    gate: Gate,
+    certificates: Vec<Arc<Certificates>>,
+    connections: Arc<Semaphore>,
+    stop: watch::Sender<bool>,
+    /// Ends when the last connection has.
+    alive: mpsc::Receiver<()>,
+}
+
+impl Serving {
+    /// Nothing open yet; the door that connections come through, and what each of them keeps.
+    pub fn new(gate: Gate, limits: Limits, counters: Counters) -> (Self, Door, mpsc::Sender<()>) {
+        let (stop, stopping) = watch::channel(false);
+        let (keep, alive) = mpsc::channel(1);
+        let connections = Arc::new(Semaphore::new(limits.connections));
+        let budget = Budget::new(limits.in_flight);
+        let door = Door { gate: gate.clone(), budget, limits, counters, stopping };
+        (Serving { gate, certificates: Vec::new(), connections, stop, alive }, door, keep)
+    }
+
+    /// Serves one more port.
+    pub fn open(
+        &mut self,
+        listener: TcpListener,
+        protocol: Protocol,
+        certificates: Option<Arc<Certificates>>,
+        door: Arc<Door>,
+        keep: &mpsc::Sender<()>,
+    ) {
+        if let Some(certificates) = &certificates {
+            self.certificates.push(certificates.clone());
+            tokio::spawn(certificates.clone().keep_fresh());
+        }
+        let port = Port { listener, protocol, certificates };
+        tokio::spawn(accept(port, door, self.connections.clone(), keep.clone()));
+    }
+
+    /// Reads credentials and certificates again.
     pub fn reload(&self) -> Result<(), Vec<String>> {
         let mut faults = Vec::new();
         faults.extend(self.gate.reload().err().map(|error| error.to_string()));
@@ -165,33 +188,44 @@ impl Receivers {
         if faults.is_empty() { Ok(()) } else { Err(faults) }
     }
 
-    /// Takes nothing new, and waits until the requests that had begun are answered, at most so
-    /// long.
+    /// Takes nothing new, and waits for what had begun, at most so long.
     pub async fn stop(mut self, patience: Duration) {
         self.stop.send_replace(true);
         let _ = tokio::time::timeout(patience, self.alive.recv()).await;
     }
 }
 
-async fn ports(settings: &Settings, gate: &Gate) -> Result<Vec<Port>, ListenError> {
+struct Port {
+    listener: TcpListener,
+    protocol: Protocol,
+    certificates: Option<Arc<Certificates>>,
+}
+
+async fn ports(
+    settings: &Settings,
+    shared: &Arc<Shared>,
+    beside: Beside,
+) -> Result<Vec<Port>, ListenError> {
     let mut ports = Vec::new();
     let exposed = |tls: &Option<Tls>| {
         let mutual = tls.as_ref().is_some_and(|tls| tls.client_ca_file.is_some());
-        settings.allow_insecure || !gate.is_open() || mutual
+        settings.allow_insecure || !shared.door.gate.is_open() || mutual
     };
     if let Some(grpc) = &settings.grpc {
-        let protocol = Protocol::Grpc {
+        let protocol = Protocol::Grpc(Arc::new(grpc::Port {
+            shared: shared.clone(),
             limit: grpc.max_recv_msg_size,
             max_streams: grpc.max_concurrent_streams,
-        };
+            beside,
+        }));
         let certificates = open_tls(GRPC, &grpc.tls, GRPC_ALPN)?;
         let listener = bind(GRPC, &grpc.endpoint, exposed(&grpc.tls)).await?;
         ports.push(Port { listener, protocol, certificates });
     }
     if let Some(http) = &settings.http {
         let cors = Cors::new(&http.allowed_origins);
-        let limit = http.max_request_body_size;
-        let protocol = Protocol::Http(Arc::new(http1::Port { limit, cors }));
+        let (shared, limit) = (shared.clone(), http.max_request_body_size);
+        let protocol = Protocol::Http(Arc::new(http1::Port { shared, limit, cors }));
         let certificates = open_tls(HTTP, &http.tls, HTTP_ALPN)?;
         let listener = bind(HTTP, &http.endpoint, exposed(&http.tls)).await?;
         ports.push(Port { listener, protocol, certificates });
@@ -199,7 +233,8 @@ async fn ports(settings: &Settings, gate: &Gate) -> Result<Vec<Port>, ListenErro
     Ok(ports)
 }
 
-fn open_tls(
+/// The certificates of a port, where it has any; `key` is the setting of the port.
+pub fn open_tls(
     key: &'static str,
     tls: &Option<Tls>,
     protocols: &'static [&'static [u8]],
@@ -208,13 +243,8 @@ fn open_tls(
     tls.as_ref().map(open).transpose().map_err(|error| ListenError::Tls { key, error })
 }
 
-async fn accept(
-    port: Port,
-    shared: Arc<Shared>,
-    connections: Arc<Semaphore>,
-    keep: mpsc::Sender<()>,
-) {
-    let mut stopping = shared.stopping.clone();
+async fn accept(port: Port, door: Arc<Door>, connections: Arc<Semaphore>, keep: mpsc::Sender<()>) {
+    let mut stopping = door.stopping.clone();
     loop {
         let accepted = tokio::select! {
             accepted = port.listener.accept() => accepted,
@@ -222,16 +252,15 @@ async fn accept(
         };
         let Ok((stream, _)) = accepted else {
             // Out of file descriptors, or a peer that left: neither is helped by haste.
-            shared.counters.refused_connection("accept");
+            door.counters.refused_connection("accept");
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
         let Ok(permit) = connections.clone().try_acquire_owned() else {
-            shared.counters.refused_connection("limit");
+            door.counters.refused_connection("limit");
             continue;
         };
-        let serving =
-            serve(stream, port.protocol.clone(), port.certificates.clone(), shared.clone());
+        let serving = serve(stream, port.protocol.clone(), port.certificates.clone(), door.clone());
         let keep = keep.clone();
         tokio::spawn(async move {
             serving.await;

@@ -14,8 +14,10 @@ mod cors;
 mod counters;
 mod decode;
 mod grpc;
+mod handler;
 mod http1;
 mod listen;
+mod page;
 mod refusal;
 pub mod settings;
 mod tls;
@@ -26,9 +28,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+pub use answer::Answer;
 pub use auth::{AuthError, Gate};
 pub use counters::Counters;
+pub use handler::{Answering, Handler, harden};
 pub use listen::{ListenError, Receivers, bind};
+pub use page::Page;
 pub use refusal::{Refusal, Row};
 pub use settings::Settings;
 pub use tls::TlsError;
@@ -60,9 +65,9 @@ pub trait Intake: Send + Sync + 'static {
 /// The answer of an [`Intake`].
 pub type Taking<'a> = Pin<Box<dyn Future<Output = Result<(), Refusal>> + Send + 'a>>;
 
-/// What all connections share.
-pub(crate) struct Shared {
-    pub intake: Arc<dyn Intake>,
+/// What the connections of a door share: who may enter, how much, until when.
+#[derive(Clone)]
+pub(crate) struct Door {
     pub gate: Gate,
     pub budget: budget::Budget,
     pub limits: settings::Limits,
@@ -70,12 +75,20 @@ pub(crate) struct Shared {
     pub stopping: tokio::sync::watch::Receiver<bool>,
 }
 
-impl Shared {
-    /// Whether new exports are taken at all.
+impl Door {
+    /// Whether new requests are taken at all.
     fn admit(&self) -> Result<(), Refusal> {
         if *self.stopping.borrow() { Err(Refusal::Stopping) } else { Ok(()) }
     }
+}
 
+/// What the OTLP ports share.
+pub(crate) struct Shared {
+    pub intake: Arc<dyn Intake>,
+    pub door: Door,
+}
+
+impl Shared {
     /// Hands an export on and counts what became of it.
     async fn take(&self, transport: counters::Transport, export: Received) -> Result<(), Refusal> {
         let (signal, items) = (export.signal, export.items);
@@ -85,8 +98,8 @@ impl Shared {
             false => self.intake.take(export).await,
         };
         match &taken {
-            Ok(()) => self.counters.accepted(transport, signal, items),
-            Err(_) => self.counters.refused_items(transport, signal, items),
+            Ok(()) => self.door.counters.accepted(transport, signal, items),
+            Err(_) => self.door.counters.refused_items(transport, signal, items),
         }
         taken
     }

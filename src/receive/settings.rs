@@ -35,6 +35,17 @@ pub struct Http {
     pub tls: Option<Tls>,
 }
 
+/// A port that takes no exports.
+#[derive(Clone, Debug)]
+pub struct Listener {
+    /// `host:port`.
+    pub endpoint: String,
+    pub auth: Auth,
+    pub tls: Option<Tls>,
+    /// As for the receivers.
+    pub allow_insecure: bool,
+}
+
 /// `tls` of a receiver. The files are read again every `reload_interval`.
 #[derive(Clone, Debug)]
 pub struct Tls {

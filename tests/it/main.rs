@@ -14,6 +14,7 @@ mod edge;
 mod fixtures;
 mod log;
 mod order;
+mod page;
 mod records;
 mod rename;
 mod tidy;

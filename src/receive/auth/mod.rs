@@ -22,13 +22,15 @@ use htpasswd::Htpasswd;
 /// Credentials that cannot be read. Never says what stands in the file.
 #[derive(Debug)]
 pub struct AuthError {
+    /// The setting that names the file.
+    pub key: &'static str,
     pub path: PathBuf,
     pub why: String,
 }
 
 impl fmt::Display for AuthError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "receivers.otlp.auth: {}: {}", self.path.display(), self.why)
+        write!(f, "{}: {}: {}", self.key, self.path.display(), self.why)
     }
 }
 
@@ -50,6 +52,7 @@ enum Wanted {
 /// Decides on every request; shared by all ports that ask for the same credentials.
 #[derive(Clone)]
 pub struct Gate {
+    key: &'static str,
     from: Auth,
     wanted: Arc<ArcSwap<Wanted>>,
 }
@@ -58,13 +61,13 @@ pub struct Gate {
 const KNOWN: usize = 1024;
 
 impl Gate {
-    /// Reads the files.
+    /// Reads the files that the setting `key` names.
     ///
     /// # Errors
     /// When one cannot be read, is empty, or holds a hash of an unknown kind.
-    pub fn open(from: &Auth) -> Result<Self, AuthError> {
-        let wanted = Arc::new(ArcSwap::from_pointee(read(from)?));
-        Ok(Gate { from: from.clone(), wanted })
+    pub fn open(key: &'static str, from: &Auth) -> Result<Self, AuthError> {
+        let wanted = Arc::new(ArcSwap::from_pointee(read(key, from)?));
+        Ok(Gate { key, from: from.clone(), wanted })
     }
 
     /// Reads the files again; on an error the old credentials stay.
@@ -72,7 +75,7 @@ impl Gate {
     /// # Errors
     /// As [`Gate::open`].
     pub fn reload(&self) -> Result<(), AuthError> {
-        self.wanted.store(Arc::new(read(&self.from)?));
+        self.wanted.store(Arc::new(read(self.key, &self.from)?));
         Ok(())
     }
 
@@ -143,7 +146,11 @@ fn scheme<'a>(value: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     head.eq_ignore_ascii_case(name).then(|| rest.trim_ascii())
 }
 
-fn read(from: &Auth) -> Result<Wanted, AuthError> {
+fn read(key: &'static str, from: &Auth) -> Result<Wanted, AuthError> {
+    let fault = |path: &Path, why: &str| AuthError { key, path: path.into(), why: why.into() };
+    let text = |path: &Path| {
+        std::fs::read_to_string(path).map_err(|error| fault(path, &error.to_string()))
+    };
     Ok(match from {
         Auth::None => Wanted::Nothing,
         Auth::Bearer { token_file } => {
@@ -161,14 +168,6 @@ fn read(from: &Auth) -> Result<Wanted, AuthError> {
     })
 }
 
-fn text(path: &Path) -> Result<String, AuthError> {
-    std::fs::read_to_string(path).map_err(|error| fault(path, &error.to_string()))
-}
-
-fn fault(path: &Path, why: &str) -> AuthError {
-    AuthError { path: path.to_owned(), why: why.to_owned() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -176,7 +175,7 @@ mod tests {
     fn gate(name: &str, content: &str, auth: fn(PathBuf) -> Auth) -> Gate {
         let path = std::env::temp_dir().join(format!("{name}-{}", std::process::id()));
         std::fs::write(&path, content).unwrap();
-        Gate::open(&auth(path)).unwrap()
+        Gate::open("auth", &auth(path)).unwrap()
     }
 
     async fn allows(gate: &Gate, value: Option<&str>) -> bool {

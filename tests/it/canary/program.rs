@@ -36,6 +36,7 @@ impl Running {
             "receivers.otlp.protocols.http.endpoint=127.0.0.1:0",
             "service.telemetry.metrics.endpoint=127.0.0.1:0",
             "service.telemetry.health.endpoint=127.0.0.1:0",
+            "service.telemetry.page.endpoint=127.0.0.1:0",
             "service.telemetry.logs.level=debug",
             "service.shutdown_timeout=5s",
             "processors.mcp_verdict.settle=300ms",

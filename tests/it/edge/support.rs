@@ -155,6 +155,7 @@ pub fn settings(backend: &Backend, more: &[&str]) -> Settings {
         "receivers.otlp.protocols.http.endpoint=127.0.0.1:0".to_owned(),
         "service.telemetry.metrics.endpoint=127.0.0.1:0".to_owned(),
         "service.telemetry.health.endpoint=127.0.0.1:0".to_owned(),
+        "service.telemetry.page.endpoint=127.0.0.1:0".to_owned(),
         "processors.mcp_verdict.settle=300ms".to_owned(),
         "storage.ack=queued".to_owned(),
         format!("exporters.otlp_http.endpoint=http://{}", backend.address),

@@ -35,6 +35,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("export", &["wire", "model", "log", "clock"]),
     ("config", &["model"]),
     ("telemetry", &["model", "emit", "clock"]),
+    // What is asked of the running program: it reads published copies, no table.
+    ("page", &["model", "catalog", "proto", "receive"]),
     // Both halves meet here alone: the running program, and the commands that judge files.
     ("app", EVERYTHING),
     ("cli", EVERYTHING),

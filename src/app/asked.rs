@@ -1,0 +1,53 @@
+//! What the running program is asked: the board that answers come from, and the page's port.
+
+use std::sync::Arc;
+
+use super::{StartError, lockfile, settings};
+use crate::config::{self, Settings};
+use crate::model::policy::{ContractMode, Policy};
+use crate::page::board::Rules;
+use crate::page::{Board, Http};
+use crate::receive::{self, Page};
+
+/// Bytes of `limits.memory` for each revision that is remembered, and the most of them.
+const PER_REVISION: u64 = 8 << 10;
+const MOST_REVISIONS: u64 = 10_000;
+
+/// How many revisions the board remembers.
+pub fn remembered(settings: &Settings) -> usize {
+    settings::size((settings.limits.memory / PER_REVISION).min(MOST_REVISIONS))
+}
+
+/// The policy in force, with what the lockfile pins, and the rules by which checks answer.
+///
+/// # Errors
+/// When the lockfile cannot be read or understood.
+pub fn contracts(settings: &Settings) -> Result<(Policy, Rules), lockfile::Trouble> {
+    let mut policy = settings.policy.clone();
+    let mode = policy.contracts.mode;
+    let lockfile = match mode {
+        ContractMode::Pin | ContractMode::Enforce => lockfile::read(&settings.lockfile)?,
+        ContractMode::Observe | ContractMode::Off => Default::default(),
+    };
+    policy.contracts.pins = lockfile.by_server();
+    let fail_on = policy.contracts.fail_on.clone();
+    Ok((policy, Rules { mode, fail_on, lockfile }))
+}
+
+/// Opens the page's port; `None` where no endpoint is configured.
+///
+/// # Errors
+/// When the port, a certificate or the credentials cannot be used.
+pub async fn open_page(
+    settings: &Settings,
+    counters: receive::Counters,
+    board: &Arc<Board>,
+) -> Result<Option<Page>, StartError> {
+    let Some(listener) = settings::page(settings) else { return Ok(None) };
+    // Without credentials, what protects a port on loopback is that it is one.
+    let page = &settings.service.page;
+    let local = !page.auth.required() && config::is_loopback(&page.endpoint);
+    let handler = Arc::new(Http::new(board.clone(), local));
+    let limits = settings::page_limits(settings);
+    Ok(Some(Page::start(&listener, limits, counters, handler).await?))
+}

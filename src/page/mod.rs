@@ -1,0 +1,111 @@
+//! What is asked of the running program: the check before a call, chains and incidents, over HTTP
+//! on a port of its own and over gRPC beside OTLP.
+//!
+//! Promises: answers come from published copies and delay no judgement; nothing can be changed by
+//! asking; answers hold ids, names, digests, codes and times, no content.
+
+pub mod board;
+pub mod check;
+mod grpc;
+mod http;
+pub mod listing;
+pub mod question;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use ::http::{HeaderMap, Request, Response, StatusCode, header};
+use axum::Router;
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use tower::ServiceExt;
+
+use crate::proto::mcp_verdict_server::McpVerdictServer;
+use crate::receive::{Answer, Answering, Handler, harden};
+
+pub use board::Board;
+
+/// Paths of the gRPC service begin so.
+pub const GRPC_PREFIX: &str = "/mcp_verdict.v1.McpVerdict/";
+
+/// The HTTP API as the port's handler.
+pub struct Http {
+    router: Router,
+    /// Whether only programs of this machine may come, by nothing but the address they come to.
+    local: bool,
+}
+
+impl Http {
+    /// `local`: the port is on loopback and asks for no credentials.
+    pub fn new(board: Arc<Board>, local: bool) -> Self {
+        Http { router: http::router(board), local }
+    }
+
+    async fn ask(&self, request: Request<Bytes>) -> Response<Answer> {
+        if self.local && !is_local(&request) {
+            return misdirected();
+        }
+        let Ok(response) = self.router.clone().oneshot(request.map(Full::new)).await;
+        let mut response = whole(response).await;
+        harden(response.headers_mut());
+        response
+    }
+}
+
+impl Handler for Http {
+    fn answer(&self, request: Request<Bytes>) -> Answering<'_> {
+        Box::pin(self.ask(request))
+    }
+}
+
+/// A site whose name was pointed at this machine still sends its own name.
+fn is_local(request: &Request<Bytes>) -> bool {
+    let host = request.headers().get(header::HOST).and_then(|value| value.to_str().ok());
+    let host =
+        host.map(|host| host.parse().ok()).unwrap_or_else(|| request.uri().authority().cloned());
+    let Some(host) = host else { return false };
+    let name = host.host().trim_start_matches('[').trim_end_matches(']');
+    name.eq_ignore_ascii_case("localhost")
+        || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+fn misdirected() -> Response<Answer> {
+    let says = r#"{"code":7,"message":"ask by the address of this machine: 127.0.0.1"}"#;
+    let mut response = Response::new(Answer { data: says.into(), trailers: None });
+    *response.status_mut() = StatusCode::MISDIRECTED_REQUEST;
+    harden(response.headers_mut());
+    response
+}
+
+/// The gRPC API as a handler beside the OTLP services.
+pub struct Grpc(McpVerdictServer<grpc::Api>);
+
+impl Grpc {
+    pub fn new(board: Arc<Board>) -> Self {
+        let server = McpVerdictServer::new(grpc::Api(board));
+        Grpc(server.max_decoding_message_size(1 << 20))
+    }
+}
+
+impl Handler for Grpc {
+    fn answer(&self, request: Request<Bytes>) -> Answering<'_> {
+        let server = self.0.clone();
+        Box::pin(async move {
+            let Ok(response) = server.oneshot(request.map(Full::new)).await;
+            whole(response).await
+        })
+    }
+}
+
+/// Gathers an answer of ours, which is never long.
+async fn whole<B>(response: Response<B>) -> Response<Answer>
+where
+    B: ::http_body::Body<Data = Bytes>,
+{
+    let (head, body) = response.into_parts();
+    let gathered = body.collect().await.ok();
+    let trailers = gathered.as_ref().and_then(|body| body.trailers()).cloned();
+    let data = gathered.map(|body| body.to_bytes()).unwrap_or_default();
+    let trailers: Option<HeaderMap> = trailers;
+    Response::from_parts(head, Answer { data, trailers })
+}

@@ -1,0 +1,7 @@
+//! The page's port and its gRPC twin, through the whole program: the check before a call, chains,
+//! incidents, and who may ask.
+
+mod access;
+mod checks;
+mod lists;
+mod support;
