@@ -11,7 +11,9 @@ pub const SCHEME: &str = "mcp-tool/1";
 
 /// A tool or registry digest. Digests of another scheme are never compared with ours, nor with
 /// each other: they are `Foreign`, and that is a finding, not drift.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(
+    Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize, serde::Deserialize,
+)]
 pub enum Digest {
     /// SHA-256 under `mcp-tool/1`.
     Tool([u8; 32]),
@@ -79,10 +81,11 @@ impl fmt::Display for Digest {
 
 /// One tool's definition, projected by `mcp-tool/1` and kept once. Its text is never printed in
 /// telemetry; only its name, digests and pointers are.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Definition {
     pub name: Name,
     /// The projected members.
+    #[serde(with = "super::json_text::shared")]
     pub projected: Arc<serde_json::Value>,
     /// `None` without an `inputSchema`.
     pub digest: Option<Digest>,

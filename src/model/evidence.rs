@@ -1,12 +1,14 @@
 //! Evidence on effects and outcomes (judgment.md §3): what a record says of them, and the keys by
 //! which it finds the request it speaks of.
 
+use serde::{Deserialize, Serialize};
+
 use super::fact::HalfFact;
 use super::ids::{Digest16, Name, Nanos};
 use super::words::*;
 
 /// Effect and outcome facts, and the keys by which they find their request.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Evidence {
     pub effects: Vec<EffectFact>,
     pub outcomes: Vec<OutcomeFact>,
@@ -20,7 +22,7 @@ pub struct Evidence {
     pub request: Option<Box<HalfFact>>,
 }
 
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct EffectFact {
     pub status: Effect,
     /// When the destination was looked at; else the record's or event's time, else the span's end.
@@ -28,7 +30,7 @@ pub struct EffectFact {
     pub from: Origin,
 }
 
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct OutcomeFact {
     pub status: OutcomeStatus,
     pub method: Option<OutcomeMethod>,
@@ -38,7 +40,7 @@ pub struct OutcomeFact {
 
 /// Where an effect or outcome fact came from: an attribute, or a configured rule. A rule's fact
 /// speaks only of calls that its `when` admits, chosen after the call is (judgment.md §3(d)).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Origin {
     Attribute,
     /// Index into `Policy::evidence`.

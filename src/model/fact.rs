@@ -7,6 +7,8 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 pub use super::evidence::{EffectFact, Evidence, Origin, OutcomeFact};
 
 use super::digest::{Definition, Digest};
@@ -15,14 +17,14 @@ use super::ids::{Digest16, Name, Nanos, SpanId, SpanRef, TraceId};
 use super::words::*;
 
 /// Which signal a fact came in.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Signal {
     Span,
     Log,
 }
 
 /// A fact's name: equal names mean equal facts.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct FactId {
     pub signal: Signal,
     pub at: SpanRef,
@@ -30,7 +32,7 @@ pub struct FactId {
 }
 
 /// The process (OTLP resource) that emitted something.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Process {
     /// Over service name and instance or process id where there is one, else all attributes.
     pub key: Digest16,
@@ -41,7 +43,7 @@ pub struct Process {
 }
 
 /// What every span leaves, MCP or not: enough for ancestry and for the HTTP below a request.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Bone {
     pub at: SpanRef,
     pub parent: Option<SpanId>,
@@ -56,7 +58,9 @@ pub struct Bone {
 }
 
 /// The HTTP side of a span: of its own attributes, or of a log record with a status.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize,
+)]
 pub struct Http {
     /// 0 where none was recorded.
     pub status: u16,
@@ -67,7 +71,7 @@ pub struct Http {
 }
 
 /// How an HTTP exchange or a connection broke, where that is said.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Fault {
     /// Refused, no route, DNS: nothing was sent.
     NotConnected,
@@ -79,7 +83,7 @@ pub enum Fault {
 }
 
 /// Everything one span or log record says that matters, beyond its bone.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Fact {
     pub id: FactId,
     pub process: Arc<Process>,
@@ -102,7 +106,9 @@ pub struct Fact {
 }
 
 /// What is known of sampling from flags and tracestate (judgment.md §7, `sampled_out`).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize,
+)]
 pub struct Sampling {
     /// OTLP `flags`, trace flag bit 0.
     pub sampled_bit: bool,
@@ -113,7 +119,7 @@ pub struct Sampling {
 }
 
 /// What a record stands for.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Says {
     /// One half of a JSON-RPC request.
     Half(Box<HalfFact>),
@@ -135,7 +141,7 @@ pub enum Says {
 }
 
 /// Which end of the request a record speaks for.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum End {
     Asking,
     Answering,
@@ -143,7 +149,7 @@ pub enum End {
 }
 
 /// Who sends a request: ids of the two directions do not mix.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Direction {
     ClientToServer,
     ServerToClient,
@@ -152,7 +158,7 @@ pub enum Direction {
 }
 
 /// How far a session id can be trusted (dialects.md §3).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Provenance {
     /// From the wire.
     Wire,
@@ -160,7 +166,7 @@ pub enum Provenance {
     Synthetic,
 }
 
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct HalfFact {
     pub end: End,
     pub direction: Direction,
@@ -186,14 +192,14 @@ pub struct HalfFact {
     pub negotiation: Option<Box<Negotiation>>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Rank {
     Framework,
     Wire,
 }
 
 /// What one half says of the answer.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Answer {
     /// `isError` of the tool's result, where it was observable.
     pub is_error: Option<bool>,
@@ -208,7 +214,7 @@ pub struct Answer {
 }
 
 /// A failure by the name its dialect gave it, in our words.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Failure {
     Timeout,
     Cancelled,
@@ -235,7 +241,7 @@ pub enum Failure {
 }
 
 /// Call-side evidence attributes (judgment.md §3).
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct CallFacts {
     pub read_only: Option<bool>,
     /// Hints a server gave of itself: they count only where configured.
@@ -264,7 +270,7 @@ pub struct CallFacts {
 }
 
 /// Visible arguments: a digest to compare retries, and hashes of the top-level names.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Arguments {
     pub digest: Digest16,
     /// Hash of each top-level argument name, sorted; capped.
@@ -282,17 +288,17 @@ impl Arguments {
 }
 
 /// Structured content reduced to what schema validation needs, kept in memory only.
-#[derive(PartialEq, Debug)]
-pub struct Structured(pub serde_json::Value);
+#[derive(PartialEq, Debug, Serialize, Deserialize)]
+pub struct Structured(#[serde(with = "super::json_text")] pub serde_json::Value);
 
 /// Tool definitions read from one record, with their digest.
-#[derive(PartialEq, Debug)]
+#[derive(PartialEq, Debug, Serialize, Deserialize)]
 pub struct Definitions {
     pub tools: Vec<Definition>,
 }
 
 /// What a `tools/list` half says of its page.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct ListFacts {
     pub cursor: Option<Digest16>,
     /// `Some(None)`: it is known that there was no next cursor.
@@ -314,7 +320,7 @@ impl ListFacts {
 }
 
 /// What an `initialize`, `server/discover` or `subscriptions/listen` half says.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Negotiation {
     pub requested_version: Option<Name>,
     pub client_capabilities: Option<Vec<Name>>,
@@ -322,7 +328,7 @@ pub struct Negotiation {
     pub subscribed: Option<Vec<Name>>,
 }
 
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Notification {
     pub method: Name,
     pub session: Option<(Name, Provenance)>,
@@ -336,7 +342,7 @@ pub struct Notification {
     pub auth_context: Option<Digest16>,
 }
 
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Progress {
     pub token: Name,
     pub value: Option<f64>,

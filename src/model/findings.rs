@@ -2,6 +2,8 @@
 //! where the finding stands, and one sentence. Documentation, telemetry and tests read it from
 //! here.
 
+use serde::{Deserialize, Serialize};
+
 use super::ids::{Digest16, Name, SpanId};
 use super::words::{Blame, Confidence, Strength, vocabulary};
 
@@ -442,14 +444,45 @@ impl std::fmt::Display for Detail {
     }
 }
 
-impl serde::Serialize for Detail {
+impl Serialize for Detail {
     fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        s.collect_str(self)
+        if s.is_human_readable() { s.collect_str(self) } else { Kept::from(self).serialize(s) }
+    }
+}
+
+impl<'de> Deserialize<'de> for Detail {
+    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        Ok(match Kept::deserialize(d)? {
+            Kept::Key(name) => Self::Key(name),
+            Kept::Pointer(name) => Self::Pointer(name),
+            Kept::Digest(digest) => Self::Digest(digest),
+            Kept::Count(count) => Self::Count(count),
+        })
+    }
+}
+
+/// A detail as a checkpoint holds it: with its kind.
+#[derive(Serialize, Deserialize)]
+enum Kept {
+    Key(Name),
+    Pointer(Name),
+    Digest(Digest16),
+    Count(u64),
+}
+
+impl From<&Detail> for Kept {
+    fn from(detail: &Detail) -> Self {
+        match detail {
+            Detail::Key(name) => Self::Key(name.clone()),
+            Detail::Pointer(name) => Self::Pointer(name.clone()),
+            Detail::Digest(digest) => Self::Digest(*digest),
+            Detail::Count(count) => Self::Count(*count),
+        }
     }
 }
 
 /// A named defect with blame. Printed in the order of its fields; sorted by code, then detail.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Serialize)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct Finding {
     pub code: Code,
     pub blame: Blame,

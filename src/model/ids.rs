@@ -55,7 +55,19 @@ impl SpanId {
 }
 
 /// A span, named as OTLP names it. Orders by trace, then span.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+#[derive(
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Default,
+    Debug,
+    serde::Serialize,
+    serde::Deserialize,
+)]
 pub struct SpanRef {
     pub trace: TraceId,
     pub span: SpanId,
@@ -124,7 +136,16 @@ macro_rules! hex_text {
         }
         impl serde::Serialize for $kind {
             fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-                s.collect_str(self)
+                match s.is_human_readable() {
+                    true => s.collect_str(self),
+                    false => self.0.serialize(s),
+                }
+            }
+        }
+        /// As a checkpoint holds it: its bytes.
+        impl<'de> serde::Deserialize<'de> for $kind {
+            fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+                serde::Deserialize::deserialize(d).map(Self)
             }
         }
     )*};
@@ -163,6 +184,13 @@ impl Name {
 
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Name {
+    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let text = <std::borrow::Cow<'_, str>>::deserialize(d)?;
+        Ok(Self::new(&text))
     }
 }
 

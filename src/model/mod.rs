@@ -8,6 +8,7 @@ pub mod evidence;
 pub mod fact;
 pub mod findings;
 pub mod ids;
+mod json_text;
 pub mod policy;
 pub mod record;
 pub mod words;

@@ -29,7 +29,19 @@ macro_rules! vocabulary {
 
         impl serde::Serialize for $name {
             fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-                s.serialize_str(self.as_str())
+                match s.is_human_readable() {
+                    true => s.serialize_str(self.as_str()),
+                    false => s.serialize_u8(*self as u8),
+                }
+            }
+        }
+
+        /// As a checkpoint holds it: by its place in the list.
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+                let place = usize::from(u8::deserialize(d)?);
+                let word = Self::ALL.get(place).copied();
+                word.ok_or_else(|| serde::de::Error::custom(concat!("no such ", stringify!($name))))
             }
         }
     };
@@ -178,100 +190,100 @@ impl TaskStatus {
     }
 }
 
-/// §8, closed list of reasons. `Http(status)` prints as `http_<status>`.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Reason {
-    InvalidToken,
-    InsufficientScope,
-    Forbidden,
-    UnsupportedVersion,
-    MissingCapability,
-    CapabilityNotNegotiated,
-    SessionExpired,
-    ConnectionFailed,
-    TlsFailed,
-    WrongUrl,
-    Http(u16),
-    ConnectionLost,
-    Stale,
-    Incomplete,
-    ContractDrift,
-    ContractUnpinned,
-    InProgress,
-    AwaitingInput,
-    TaskRunning,
-    MethodNotFound,
-    InvalidParams,
-    HeaderMismatch,
-    InternalError,
-    JsonrpcError,
-    RefusedLocally,
-    ToolError,
-    TaskFailed,
-    OutputSchemaMismatch,
-    Timeout,
-    DeadlineExceeded,
-    Inactive,
-    ClientException,
-    Cancelled,
-    InputRequiredNeverResumed,
-    EffectUnknown,
-    EffectAbsent,
-    OutcomeFailed,
-    OutcomeMissing,
-    Unobserved(Layer),
-    Superseded,
+/// Reasons without a value of their own, each with its one spelling.
+macro_rules! reasons {
+    ($($plain:ident = $text:literal),* $(,)?) => {
+        /// §8, closed list of reasons. `Http(status)` prints as `http_<status>`.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum Reason { $($plain,)* Http(u16), Unobserved(Layer) }
+
+        impl Reason {
+            const PLAIN: &'static [Reason] = &[$(Reason::$plain),*];
+
+            /// Its spelling, where it has no value of its own.
+            fn as_str(self) -> Option<&'static str> {
+                match self {
+                    $(Reason::$plain => Some($text),)*
+                    Reason::Http(_) | Reason::Unobserved(_) => None,
+                }
+            }
+        }
+    };
 }
+
+reasons!(
+    InvalidToken = "invalid_token",
+    InsufficientScope = "insufficient_scope",
+    Forbidden = "forbidden",
+    UnsupportedVersion = "unsupported_version",
+    MissingCapability = "missing_capability",
+    CapabilityNotNegotiated = "capability_not_negotiated",
+    SessionExpired = "session_expired",
+    ConnectionFailed = "connection_failed",
+    TlsFailed = "tls_failed",
+    WrongUrl = "wrong_url",
+    ConnectionLost = "connection_lost",
+    Stale = "stale",
+    Incomplete = "incomplete",
+    ContractDrift = "contract_drift",
+    ContractUnpinned = "contract_unpinned",
+    InProgress = "in_progress",
+    AwaitingInput = "awaiting_input",
+    TaskRunning = "task_running",
+    MethodNotFound = "method_not_found",
+    InvalidParams = "invalid_params",
+    HeaderMismatch = "header_mismatch",
+    InternalError = "internal_error",
+    JsonrpcError = "jsonrpc_error",
+    RefusedLocally = "refused_locally",
+    ToolError = "tool_error",
+    TaskFailed = "task_failed",
+    OutputSchemaMismatch = "output_schema_mismatch",
+    Timeout = "timeout",
+    DeadlineExceeded = "deadline_exceeded",
+    Inactive = "inactive",
+    ClientException = "client_exception",
+    Cancelled = "cancelled",
+    InputRequiredNeverResumed = "input_required_never_resumed",
+    EffectUnknown = "effect_unknown",
+    EffectAbsent = "effect_absent",
+    OutcomeFailed = "outcome_failed",
+    OutcomeMissing = "outcome_missing",
+    Superseded = "superseded",
+);
 
 impl std::fmt::Display for Reason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Http(status) => return write!(f, "http_{status}"),
-            Self::Unobserved(layer) => return write!(f, "unobserved_{layer}"),
-            Self::InvalidToken => "invalid_token",
-            Self::InsufficientScope => "insufficient_scope",
-            Self::Forbidden => "forbidden",
-            Self::UnsupportedVersion => "unsupported_version",
-            Self::MissingCapability => "missing_capability",
-            Self::CapabilityNotNegotiated => "capability_not_negotiated",
-            Self::SessionExpired => "session_expired",
-            Self::ConnectionFailed => "connection_failed",
-            Self::TlsFailed => "tls_failed",
-            Self::WrongUrl => "wrong_url",
-            Self::ConnectionLost => "connection_lost",
-            Self::Stale => "stale",
-            Self::Incomplete => "incomplete",
-            Self::ContractDrift => "contract_drift",
-            Self::ContractUnpinned => "contract_unpinned",
-            Self::InProgress => "in_progress",
-            Self::AwaitingInput => "awaiting_input",
-            Self::TaskRunning => "task_running",
-            Self::MethodNotFound => "method_not_found",
-            Self::InvalidParams => "invalid_params",
-            Self::HeaderMismatch => "header_mismatch",
-            Self::InternalError => "internal_error",
-            Self::JsonrpcError => "jsonrpc_error",
-            Self::RefusedLocally => "refused_locally",
-            Self::ToolError => "tool_error",
-            Self::TaskFailed => "task_failed",
-            Self::OutputSchemaMismatch => "output_schema_mismatch",
-            Self::Timeout => "timeout",
-            Self::DeadlineExceeded => "deadline_exceeded",
-            Self::Inactive => "inactive",
-            Self::ClientException => "client_exception",
-            Self::Cancelled => "cancelled",
-            Self::InputRequiredNeverResumed => "input_required_never_resumed",
-            Self::EffectUnknown => "effect_unknown",
-            Self::EffectAbsent => "effect_absent",
-            Self::OutcomeFailed => "outcome_failed",
-            Self::OutcomeMissing => "outcome_missing",
-            Self::Superseded => "superseded",
-        })
+        match self {
+            Self::Http(status) => write!(f, "http_{status}"),
+            Self::Unobserved(layer) => write!(f, "unobserved_{layer}"),
+            plain => f.write_str(plain.as_str().unwrap_or_default()),
+        }
+    }
+}
+
+impl Reason {
+    /// Reads the text that a reason prints as.
+    pub fn parse(text: &str) -> Option<Self> {
+        if let Some(status) = text.strip_prefix("http_") {
+            return status.parse().ok().map(Self::Http);
+        }
+        if let Some(layer) = text.strip_prefix("unobserved_") {
+            return Layer::parse(layer).map(Self::Unobserved);
+        }
+        Self::PLAIN.iter().copied().find(|reason| reason.as_str() == Some(text))
     }
 }
 
 impl serde::Serialize for Reason {
     fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         s.collect_str(self)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Reason {
+    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let text = <std::borrow::Cow<'_, str>>::deserialize(d)?;
+        Self::parse(&text).ok_or_else(|| serde::de::Error::custom("no such reason"))
     }
 }
