@@ -54,5 +54,6 @@ pub mod normalise;
 pub mod page;
 pub mod proto;
 pub mod receive;
+pub mod show;
 pub mod telemetry;
 pub mod wire;

@@ -12,7 +12,7 @@ use crate::export::{Hold, Origin, Outbox};
 use crate::log::OutId;
 use crate::model::ids::{Arrival, Digest16, SpanRef};
 use crate::model::policy::Policy;
-use crate::model::record::Verdict;
+use crate::model::record::{Incident, Verdict};
 use crate::page::board::Recorder;
 use crate::telemetry::VerdictMeters;
 use crate::wire::{Signal, encode};
@@ -83,8 +83,7 @@ impl Effects {
                 }
                 Effect::Incident(incident) => {
                     self.parts.meters.record(&metrics::incident(&incident));
-                    let contact =
-                        self.parts.policy.owner_contact(&incident.server, None, incident.owner);
+                    let contact = self.contact(&incident);
                     let item = event::incident(&incident, contact.as_deref(), now.wall);
                     self.event(incident.span, item, &mut logs);
                     self.parts.recorder.incident(incident);
@@ -156,6 +155,15 @@ impl Effects {
                 self.told.remove(&oldest);
             }
         }
+    }
+
+    /// What is configured for the owner of its one tool, else of its server.
+    fn contact(&self, incident: &Incident) -> Option<String> {
+        let tool = match &incident.tools[..] {
+            [tool] => Some(tool.as_str()),
+            _ => None,
+        };
+        self.parts.policy.owner_contact(&incident.server, tool, incident.owner)
     }
 
     fn event(&self, of: SpanRef, item: Vec<u8>, logs: &mut Gathered) {

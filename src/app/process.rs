@@ -1,8 +1,10 @@
 //! The process around the program: runtime, signals, exit code.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tracing::field::display;
 
 use super::App;
+use crate::config::settings::{Exporter, ExporterKind};
 use crate::config::{self, Settings, Sources};
 use crate::telemetry::Logs;
 
@@ -56,8 +58,14 @@ async fn until_stopped(
             return Ended::Unusable;
         }
     };
-    let (grpc, http) = (app.grpc_address(), app.http_address());
-    tracing::info!(?grpc, ?http, "ready");
+    let (grpc, http) = (app.grpc_address().map(display), app.http_address().map(display));
+    let (metrics, health) = (app.metrics_address.map(display), app.health_address.map(display));
+    let page = app.page_address().map(display);
+    tracing::info!(grpc, http, metrics, health, page, "ready");
+    let shown = |exporter: &Exporter| matches!(exporter.kind, ExporterKind::Console { .. });
+    if settings.exporters.iter().any(shown) {
+        tell(&ports(&app));
+    }
     while let Wish::Reload = signals.next().await {
         reload(&app, sources, logs);
     }
@@ -74,9 +82,30 @@ async fn until_stopped(
     }
 }
 
+/// For who looks on: where to send, and where else to look.
+fn ports(app: &App) -> String {
+    let found = [
+        ("OTLP in by gRPC ", app.grpc_address(), ""),
+        ("by HTTP http://", app.http_address(), ""),
+        ("metrics http://", app.metrics_address, "/metrics"),
+        ("health http://", app.health_address, "/readyz"),
+        ("API http://", app.page_address(), "/v1/chains"),
+    ];
+    let open = found.into_iter().filter_map(|(before, address, after)| {
+        address.map(|address| format!("{before}{address}{after}"))
+    });
+    let open: Vec<String> = open.collect();
+    format!("{}; verdicts appear here as they come", open.join(", "))
+}
+
 fn reload(app: &App, sources: &Sources, logs: &Logs) {
     match config::load(sources) {
-        Ok(settings) => logs.set_level(settings.service.level.as_str()),
+        Ok(settings) => {
+            for warning in &settings.warnings {
+                tracing::warn!(%warning, "the configuration can be used");
+            }
+            logs.set_level(settings.service.level.as_str());
+        }
         Err(mistakes) => {
             for mistake in &mistakes {
                 tracing::error!(%mistake, "the configuration stays as it was");

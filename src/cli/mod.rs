@@ -3,7 +3,6 @@
 mod completions;
 pub mod demo;
 pub mod explain;
-mod grid;
 pub mod input;
 pub mod lock;
 mod lock_input;
@@ -107,13 +106,14 @@ pub struct ConfigArgs {
 }
 
 impl ConfigArgs {
-    /// The checked settings; mistakes are told on stderr.
+    /// The checked settings; mistakes and warnings are told on stderr.
     pub fn load(&self) -> Result<Settings, Exit> {
         let sources = Sources { files: self.config.clone(), set: self.set.clone() };
         let mut settings = config::load(&sources).map_err(|mistakes| {
             tell_mistakes(&mistakes);
             Exit::Config
         })?;
+        settings.warnings.iter().for_each(|warning| terminal::tell(warning));
         lockfile::pin(&mut settings).map_err(|trouble| {
             terminal::tell(&trouble);
             Exit::Config
@@ -125,7 +125,7 @@ impl ConfigArgs {
 /// All mistakes, one a line, on stderr.
 pub fn tell_mistakes(mistakes: &[Mistake]) {
     mistakes.iter().for_each(|mistake| terminal::tell(mistake));
-    let count = match mistakes.len() {
+    let count = match mistakes.iter().filter(|mistake| !mistake.warning).count() {
         1 => "1 mistake in the configuration".to_string(),
         n => format!("{n} mistakes in the configuration"),
     };

@@ -52,7 +52,7 @@ pub fn run(args: &ReplayArgs) -> Result<Exit, Failure> {
     match args.format {
         Format::Json => write_json(&records)?,
         Format::Table => {
-            let mut out = anstream::AutoStream::auto(std::io::stdout()).lock();
+            let mut out = terminal::out();
             table::write(&mut out, &records, terminal::width())?;
         }
     }

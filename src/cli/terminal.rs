@@ -1,20 +1,9 @@
-//! The terminal: how wide it is, and writing to stderr. Colours are left to `anstream`, which knows
-//! NO_COLOR, CLICOLOR, TERM and pipes.
+//! Writing to stderr, and the terminal that results go to.
 
 use std::fmt::Display;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 
-/// Columns of the terminal on stdout; `None` where stdout is no terminal, so that nothing is cut.
-/// `COLUMNS` wins, as shells have it.
-pub fn width() -> Option<usize> {
-    let stdout = std::io::stdout();
-    if !stdout.is_terminal() {
-        return None;
-    }
-    let set = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
-    let asked = terminal_size::terminal_size_of(&stdout).map(|(width, _)| usize::from(width.0));
-    Some(set.or(asked).filter(|width| *width > 0).unwrap_or(80))
-}
+pub use crate::show::terminal::{out, width};
 
 /// One line on stderr. A closed stderr leaves nobody to tell.
 pub fn tell(line: &dyn Display) {

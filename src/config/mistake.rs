@@ -33,11 +33,17 @@ pub struct Mistake {
     pub key: String,
     /// One sentence: what is wrong and what to write instead.
     pub says: String,
+    /// It can be run with, and is probably not meant.
+    pub warning: bool,
 }
 
 impl Mistake {
     pub fn new(place: Option<&Place>, key: &str, says: impl Into<String>) -> Self {
-        Self { place: place.cloned(), key: key.into(), says: says.into() }
+        Self { place: place.cloned(), key: key.into(), says: says.into(), warning: false }
+    }
+
+    pub fn warning(place: &Place, key: &str, says: impl Into<String>) -> Self {
+        Self { warning: true, ..Self::new(Some(place), key, says) }
     }
 }
 
@@ -45,6 +51,9 @@ impl fmt::Display for Mistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(place) = &self.place {
             write!(f, "{place}: ")?;
+        }
+        if self.warning {
+            f.write_str("warning: ")?;
         }
         match self.key.is_empty() {
             true => f.write_str(&self.says),

@@ -34,7 +34,8 @@ pub struct Sources {
     pub set: Vec<String>,
 }
 
-/// Loads with the process's environment. Files that the configuration names (certificates, tokens)
+/// Loads with the process's environment. Warnings come with the settings, or with the mistakes.
+/// Files that the configuration names (certificates, tokens)
 /// are not looked at: that is [`check_files`], for those who will use them.
 pub fn load(sources: &Sources) -> Result<Settings, Vec<Mistake>> {
     load_with(sources, &|name| std::env::var(name).ok())
@@ -50,16 +51,17 @@ pub fn load_with(sources: &Sources, env: Env<'_>) -> Result<Settings, Vec<Mistak
             tree.merge(node);
         }
     }
-    let settings = check(&tree, &listed, env, &mut mistakes);
-    if mistakes.is_empty() {
-        return Ok(settings);
-    }
+    let mut settings = check(&tree, &listed, env, &mut mistakes);
     // In reading order: by file as first met, then by line.
     let files: Vec<_> = mistakes.iter().map(|m| m.place.clone().map(|p| p.file)).collect();
     mistakes.sort_by_key(|m| {
         let file = m.place.clone().map(|p| p.file);
         (files.iter().position(|f| *f == file), m.place.as_ref().map(|p| p.line))
     });
+    if mistakes.iter().all(|mistake| mistake.warning) {
+        settings.warnings = mistakes;
+        return Ok(settings);
+    }
     Err(mistakes)
 }
 
@@ -117,6 +119,7 @@ fn check(tree: &Node, listed: &Node, env: Env<'_>, mistakes: &mut Vec<Mistake>) 
         storage: service::storage(&root.child("storage")),
         exporters,
         service,
+        warnings: Vec::new(),
     };
     // Several readers may look at one wrong value: it is one mistake.
     for mistake in notes.mistakes.take() {

@@ -89,15 +89,15 @@ fn rule(at: &Section<'_>) -> Rule {
         method: says.word("method", OutcomeMethod::parse),
     };
     // A word that could not be read is a mistake of its own: only what is not there counts here.
-    let said = ["effect", "outcome"].map(|key| says.child(key).mentioned());
+    let said = ["effect", "outcome"].map(|key| says.child(key).written());
     if said == [false, false] {
         at.wrong("says nothing; write `says: { effect: … }` or `says: { outcome: … }`");
-    } else if says.child("method").mentioned() && !said[1] {
+    } else if says.child("method").written() && !said[1] {
         says.wrong("`method` tells how an outcome was checked, and there is no `outcome`");
     }
     let span = at.child("span");
     let keys = ["name", "kind", "status", "scope", "service", "attributes"];
-    if !keys.iter().any(|key| span.child(key).mentioned()) {
+    if !keys.iter().any(|key| span.child(key).written()) {
         at.wrong("matches every span; write what the span looks like under `span:`");
     }
     rule

@@ -84,6 +84,11 @@ impl<'a> Section<'a> {
         self.node.is_some()
     }
 
+    /// Whether something that is not empty is written here.
+    pub fn written(&self) -> bool {
+        self.node.is_some_and(|node| node.value != Value::Absent)
+    }
+
     pub fn wrong(&self, says: impl Into<String>) {
         let place = self.node.map(|node| &node.place);
         self.notes.mistakes.borrow_mut().push(Mistake::new(place, &self.shown, says));

@@ -45,7 +45,7 @@ fn http_receiver(at: &Section<'_>, auth: &Auth) -> Http {
 fn guarded(at: &Section<'_>, auth: &Auth) -> String {
     let endpoint = at.endpoint("endpoint");
     let reachable = !forms::is_loopback(&endpoint);
-    let mutual = at.child("tls").child("client_ca_file").mentioned();
+    let mutual = at.child("tls").child("client_ca_file").written();
     if reachable && !auth.required() && !mutual && !at.flag("allow_insecure") {
         at.child("endpoint").wrong(format!(
             "`{endpoint}` can be reached from other machines without authentication; \
@@ -135,7 +135,7 @@ fn client(at: &Section<'_>) -> Option<Client> {
     let tls = at.child("tls");
     let plaintext = tls.flag("insecure");
     let endpoint = at.child("endpoint").optional(forms::url);
-    if endpoint.is_none() && !at.child("endpoint").mentioned() {
+    if endpoint.is_none() && !at.child("endpoint").written() {
         at.wrong("has no `endpoint`; write where to send, such as `http://127.0.0.1:14317`");
     }
     let retry = at.child("retry_on_failure");

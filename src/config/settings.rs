@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
+use super::mistake::Mistake;
 pub use crate::emit::redaction::Plan;
 pub use crate::emit::{Enrich, Redact, Which};
 use crate::model::ids::Nanos;
@@ -22,6 +23,8 @@ pub struct Settings {
     /// In the order of the file. Never empty: with nothing configured, the console.
     pub exporters: Vec<Exporter>,
     pub service: Service,
+    /// What can be run with and is probably not meant, in reading order.
+    pub warnings: Vec<Mistake>,
 }
 
 /// `None`: not listened on. At least one is there.

@@ -72,6 +72,42 @@ fn keys_are_registered_once() {
     assert_eq!(paths.len(), all);
 }
 
+/// A variable that is not set empties its value: that is said, with the mistake it leads to; what
+/// may be empty is usable all the same.
+#[test]
+fn an_unset_variable_is_told() {
+    let unset = |name: &str, line: usize, key: &str| {
+        format!(
+            "c.yaml:{line}: warning: {key}: the environment variable {name} is not set, which \
+             reads as empty; set it, or write `${{env:{name}:-default}}`"
+        )
+    };
+    let text = "exporters:\n  otlp:\n    endpoint: ${env:BACKEND}\n";
+    let missing = "has no `endpoint`; write where to send, such as `http://127.0.0.1:14317`";
+    assert_eq!(
+        load_text(text, &[]).unwrap_err(),
+        [
+            unset("BACKEND", 3, "exporters.otlp.endpoint"),
+            format!("c.yaml:3: exporters.otlp: {missing}"),
+        ]
+    );
+    let text = "exporters:\n  otlp:\n    endpoint: http://a:1\n    headers: { k: \"${env:KEY}\" }\n\
+                processors: { mcp_verdict: { healthy_requires: [\"${env:LAYER:-outcome}\"] } }\n";
+    let settings = load_text(text, &[]).unwrap();
+    assert_eq!(settings.warnings.len(), 1);
+    let told = settings.warnings[0].to_string();
+    assert!(told.ends_with(&unset("KEY", 4, "exporters.otlp.headers.k")), "{told}");
+}
+
+/// An empty authority file asks nobody for a certificate.
+#[test]
+fn an_empty_authority_file_opens_no_port() {
+    let text = "receivers: { otlp: { protocols: { grpc: { endpoint: '0.0.0.0:1', \
+                tls: { client_ca_file: } } } } }";
+    let mistakes = load_text(text, &[]).unwrap_err();
+    assert!(mistakes[0].contains("can be reached from other machines"), "{mistakes:?}");
+}
+
 /// The configuration of the documentation, every key of it, is understood.
 #[test]
 fn the_documented_configuration_is_understood() {

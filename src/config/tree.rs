@@ -116,7 +116,7 @@ pub fn parse(
     }
     let empty = Node { place: place.clone(), base: base.clone(), value: Value::Absent };
     let mut walk = Walk { place, base, env, mistakes };
-    Some(documents.pop().map_or(empty, |document| walk.node(&document, 0)))
+    Some(documents.pop().map_or(empty, |document| walk.node(&document, "", 0)))
 }
 
 /// Lines count from 1; in a value of `--set` or of a variable every line is the value's own.
@@ -138,24 +138,46 @@ struct Walk<'a> {
 const MAX_DEPTH: usize = 64;
 
 impl Walk<'_> {
-    fn node(&mut self, yaml: &MarkedYaml<'_>, depth: usize) -> Node {
+    /// `at` is the dotted path of the key that holds the value.
+    fn node(&mut self, yaml: &MarkedYaml<'_>, at: &str, depth: usize) -> Node {
         let place = line(self.place, yaml.span.start.line());
         let value = match &yaml.data {
             _ if depth > MAX_DEPTH => {
                 self.mistakes.push(Mistake::new(Some(&place), "", "is nested too deep"));
                 Value::Absent
             }
-            YamlData::Representation(text, style, _) => return self.scalar(text, *style, place),
-            YamlData::Sequence(items) => {
-                Value::List(items.iter().map(|item| self.node(item, depth + 1)).collect())
+            YamlData::Representation(text, style, _) => {
+                return self.scalar(text, *style, at, place);
             }
+            YamlData::Sequence(items) => Value::List(self.items(items, at, depth + 1)),
             YamlData::Mapping(entries) => Value::Map(
-                entries.iter().map(|(k, v)| (self.key(k), self.node(v, depth + 1))).collect(),
+                entries.iter().map(|(key, value)| self.entry(key, value, at, depth + 1)).collect(),
             ),
-            YamlData::Tagged(_, inner) => return self.node(inner, depth + 1),
+            YamlData::Tagged(_, inner) => return self.node(inner, at, depth + 1),
             YamlData::Value(_) | YamlData::Alias(_) | YamlData::BadValue => Value::Absent,
         };
         Node { place, base: self.base.clone(), value }
+    }
+
+    fn items(&mut self, items: &[MarkedYaml<'_>], at: &str, depth: usize) -> Vec<Node> {
+        let numbered = items.iter().enumerate();
+        numbered.map(|(number, item)| self.node(item, &format!("{at}[{number}]"), depth)).collect()
+    }
+
+    fn entry(
+        &mut self,
+        key: &MarkedYaml<'_>,
+        value: &MarkedYaml<'_>,
+        at: &str,
+        depth: usize,
+    ) -> (Key, Node) {
+        let key = self.key(key);
+        let below = match at.is_empty() {
+            true => key.name.clone(),
+            false => format!("{at}.{}", key.name),
+        };
+        let node = self.node(value, &below, depth);
+        (key, node)
     }
 
     fn key(&mut self, yaml: &MarkedYaml<'_>) -> Key {
@@ -171,13 +193,21 @@ impl Walk<'_> {
     }
 
     /// A plain scalar that is one variable and nothing else may hold any YAML, as in the Collector.
-    fn scalar(&mut self, text: &str, style: ScalarStyle, place: Place) -> Node {
+    fn scalar(&mut self, text: &str, style: ScalarStyle, at: &str, place: Place) -> Node {
         let plain = style == ScalarStyle::Plain;
         let whole = text.starts_with("${") && text.find('}') == Some(text.len() - 1);
-        let expanded = expand(text, self.env).unwrap_or_else(|says| {
-            self.mistakes.push(Mistake::new(Some(&place), "", says));
+        let mut unset = Vec::new();
+        let expanded = expand(text, self.env, &mut unset).unwrap_or_else(|says| {
+            self.mistakes.push(Mistake::new(Some(&place), at, says));
             String::new()
         });
+        for name in unset {
+            let says = format!(
+                "the environment variable {name} is not set, which reads as empty; set it, or \
+                 write `${{env:{name}:-default}}`"
+            );
+            self.mistakes.push(Mistake::warning(&place, at, says));
+        }
         if plain && whole && expanded.trim_start().starts_with(['[', '{']) {
             let fixed = Place { file: format!("{place}").as_str().into(), line: 0 };
             let no_env = |_: &str| None;
@@ -191,8 +221,9 @@ impl Walk<'_> {
     }
 }
 
-/// `${env:NAME}`, `${env:NAME:-default}`; `$$` is one `$`. A variable that is not set is empty.
-fn expand(text: &str, env: Env<'_>) -> Result<String, String> {
+/// `${env:NAME}`, `${env:NAME:-default}`; `$$` is one `$`. A variable that is not set is empty, and
+/// named in `unset` where it has no default, as the Collector warns of it.
+fn expand(text: &str, env: Env<'_>, unset: &mut Vec<String>) -> Result<String, String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('$') {
@@ -203,7 +234,7 @@ fn expand(text: &str, env: Env<'_>) -> Result<String, String> {
             rest = after;
         } else if let Some(after) = rest.strip_prefix('{') {
             let end = after.find('}').ok_or("`${` is not closed; write `${env:NAME}`")?;
-            out.push_str(&variable(&after[..end], env)?);
+            out.push_str(&variable(&after[..end], env, unset)?);
             rest = &after[end + 1..];
         } else {
             out.push('$');
@@ -213,16 +244,25 @@ fn expand(text: &str, env: Env<'_>) -> Result<String, String> {
     Ok(out)
 }
 
-fn variable(inside: &str, env: Env<'_>) -> Result<String, String> {
+fn variable(inside: &str, env: Env<'_>, unset: &mut Vec<String>) -> Result<String, String> {
     let Some(named) = inside.strip_prefix("env:") else {
         return Err(format!("`${{{inside}}}` is not known here; write `${{env:NAME}}`"));
     };
-    let (name, default) = named.split_once(":-").unwrap_or((named, ""));
+    let (name, default) = match named.split_once(":-") {
+        Some((name, default)) => (name, Some(default)),
+        None => (named, None),
+    };
     let valid = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if name.is_empty() || !name.chars().all(valid) {
         return Err(format!("`{name}` is no name of an environment variable"));
     }
-    Ok(env(name).unwrap_or_else(|| default.to_string()))
+    if let Some(value) = env(name) {
+        return Ok(value);
+    }
+    if default.is_none() && !unset.iter().any(|known| known == name) {
+        unset.push(name.to_string());
+    }
+    Ok(default.unwrap_or_default().to_string())
 }
 
 /// `--set a.b."c.d"=value`: the value is YAML, as it would stand in a file.
@@ -297,7 +337,15 @@ mod tests {
         assert!(matches!(text(&node, &["e"]), Value::List(items) if items.len() == 2));
         assert_eq!(text(&node, &["f"]), &Value::Text("[a, b]".into()));
         let shown: Vec<String> = mistakes.iter().map(|m| m.to_string()).collect();
-        assert_eq!(shown, ["c.yaml:7: `${` is not closed; write `${env:NAME}`"]);
+        let unset = "the environment variable NONE is not set, which reads as empty; set it, or \
+                     write `${env:NONE:-default}`";
+        assert_eq!(
+            shown,
+            [
+                &format!("c.yaml:3: warning: c: {unset}"),
+                "c.yaml:7: g: `${` is not closed; write `${env:NAME}`",
+            ]
+        );
     }
 
     #[test]

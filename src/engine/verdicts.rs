@@ -235,7 +235,10 @@ impl Tables {
                 .zip(finish(&attempts, &self.policy.retry_budget))
                 .collect::<Vec<(SpanRef, Verdict)>>()
         };
-        for (at, verdict) in finished {
+        for (at, mut verdict) in finished {
+            let tool = verdict.tool.as_deref();
+            verdict.operator.owner_contact =
+                self.policy.owner_contact(&verdict.server, tool, verdict.owner);
             let Some(entry) = self.chains.get_mut(&at) else { continue };
             if entry.verdict.as_deref() != Some(&verdict) {
                 // Most requests are their whole operation: one copy serves both.

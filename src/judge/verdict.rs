@@ -13,7 +13,7 @@ use crate::model::record::{
 use crate::model::words::*;
 
 /// The conclusion on one request as its case has it: revision 1. What its operation's other
-/// attempts add is [`super::operation`]'s; `owner_contact` and `merged_into` are left to emission.
+/// attempts add is [`super::operation`]'s; `owner_contact` and `merged_into` are the engine's.
 pub fn verdict(case: &Case, ending: Ending, w: &mut impl Witness) -> Verdict {
     let seen = Seen::new(case, ending);
     let layers = ladders::health(&seen);

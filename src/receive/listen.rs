@@ -52,8 +52,8 @@ impl fmt::Display for ListenError {
             ListenError::Exposed { key, endpoint } => write!(
                 f,
                 "{key}: {endpoint} can be reached from other machines and nobody has to \
-                 authenticate: set auth or tls.client_ca_file, listen on 127.0.0.1, or say \
-                 allow_insecure: true"
+                 authenticate: configure `auth` or `tls.client_ca_file`, listen on 127.0.0.1, or \
+                 write `allow_insecure: true` beside it"
             ),
             ListenError::Tls { key, error } => write!(f, "{key}: {error}"),
             ListenError::Auth(error) => error.fmt(f),

@@ -14,7 +14,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::explain::{Recording, print_text};
-use super::table::{Line, Stream, summary};
+use super::table::summary;
 use super::{ConfigArgs, Exit, Failure, terminal};
 use crate::app::App;
 use crate::clock;
@@ -22,6 +22,7 @@ use crate::config::Settings;
 use crate::emit::event;
 use crate::model::record::Summary;
 use crate::model::words::{FailureLayer, State};
+use crate::show::verdicts::{Line, Stream};
 use captures::Capture;
 use play::{Player, Port};
 use sink::{Event, Sink};
@@ -60,7 +61,7 @@ pub fn run(args: &DemoArgs) -> Result<Exit, Failure> {
         Exit::Input
     })?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let mut out = anstream::AutoStream::auto(std::io::stdout()).lock();
+    let mut out = terminal::out();
     runtime.block_on(perform(&args.config, captures, &mut out))
 }
 
@@ -139,7 +140,7 @@ impl<'a> Show<'a> {
     async fn drain(&mut self, sink: &mut Sink, quiet: Duration) -> std::io::Result<()> {
         while let Ok(Some(event)) = tokio::time::timeout(quiet, sink.events.recv()).await {
             if event.is_verdict() {
-                let line = line(&event);
+                let line = Line::of_event(|key| event.get(key).to_string());
                 self.stream.line(self.out, &line)?;
                 self.out.flush()?;
                 self.verdicts.insert(event.get("chain.id").to_string(), event);
@@ -167,22 +168,6 @@ impl<'a> Show<'a> {
         let found = recording.explain(&|verdict| verdict.id.to_string() == *id);
         print_text(self.out, &recording, &found)?;
         Ok(())
-    }
-}
-
-fn line(event: &Event) -> Line {
-    let tool = event.get("tool");
-    let owner = event.get("owner");
-    Line {
-        chain: event.get("chain.id").to_string(),
-        revision: event.get("revision").parse().unwrap_or(1),
-        state: State::parse(event.get("state")).unwrap_or(State::Unverified),
-        call: if tool.is_empty() { event.get("method") } else { tool }.to_string(),
-        reason: event.get("reason").to_string(),
-        server: event.get("server").to_string(),
-        next_step: event.get("next_step").to_string(),
-        owner: if owner == "none" { "" } else { owner }.to_string(),
-        findings: event.get("findings").to_string(),
     }
 }
 

@@ -90,7 +90,7 @@ pub fn run(args: &ExplainArgs) -> Result<Exit, Failure> {
     }
     match args.format {
         Format::Text => {
-            let mut out = anstream::AutoStream::auto(std::io::stdout()).lock();
+            let mut out = terminal::out();
             print_text(&mut out, &recording, &found)?;
         }
         Format::Json => {

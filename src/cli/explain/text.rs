@@ -7,13 +7,13 @@ use anstyle::Style;
 use serde_json::{Value as Json, json};
 
 use super::trials::Change;
-use crate::cli::table::{call_name, state_style};
 use crate::engine::{Explained, Role};
 use crate::judge::Note;
 use crate::model::case::Exchange;
 use crate::model::fact::{Fact, HalfFact, Origin, Says, Signal};
 use crate::model::record::Verdict;
 use crate::model::words::Owner;
+use crate::show::verdicts::{call_name, state_style};
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();

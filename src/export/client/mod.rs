@@ -92,7 +92,7 @@ impl Client {
             Client::Grpc(client) => client.send(signal, batch).await,
             Client::Http(client) => client.send(signal, batch).await,
             Client::File(client) => client.send(signal, batch).await,
-            Client::Console(client) => client.send(signal, batch),
+            Client::Console(client) => client.send(signal, batch).await,
         }
     }
 }

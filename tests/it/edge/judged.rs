@@ -1,9 +1,11 @@
 //! What happens to MCP spans between the real ports: held, judged, enriched, told as events.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mcp_verdict::log::{Log, Memory};
+use opentelemetry_proto::tonic::logs::v1::LogRecord;
 
 use super::support::*;
 
@@ -38,6 +40,44 @@ async fn a_call_leaves_enriched_and_an_event_tells_it() {
     assert_eq!(attribute(&event.attributes, "mcp_verdict.state"), Some(state));
     assert_eq!(attribute(&resource.attributes, "service.name"), Some("asker"));
     assert_eq!((&event.trace_id, &event.span_id), (&sent.trace_id, &sent.span_id));
+}
+
+/// Scenario: a failing tool whose owner is configured for the tool, for its server and for all, and
+/// one of another server. Guarantees: verdict and incident events carry the narrowest text.
+#[tokio::test(flavor = "multi_thread")]
+async fn events_carry_the_configured_owner() {
+    let backend = Backend::start(&[]).await;
+    let server = "processors.mcp_verdict.servers.\"tools.example.com\"";
+    let more = [
+        "processors.mcp_verdict.owners={ tool_owner: everybody }",
+        &format!("{server}.owners={{ tool_owner: server-team }}"),
+        &format!("{server}.tools.search.owners={{ tool_owner: search-team }}"),
+    ];
+    let program = Program::start(&backend, &more).await;
+    let mut elsewhere = failed(call(&trace(), "other"), "tool_error");
+    elsewhere.attributes.retain(|attribute| attribute.key != "server.address");
+    elsewhere.attributes.push(text("server.address", "other.example.com"));
+    let calls = [
+        failed(call(&trace(), "search"), "tool_error"),
+        failed(call(&trace(), "fetch"), "tool_error"),
+        elsewhere,
+    ];
+    program.send("asker", calls.to_vec()).await;
+    backend.until(10, "the events", |b| b.records().len() >= 6).await;
+    let told = |kind: &str| -> BTreeSet<(String, String)> {
+        let records = backend.records().into_iter().map(|(_, record)| record);
+        let of = |record: LogRecord| {
+            let of = |key| attribute(&record.attributes, key).unwrap_or("nobody").to_owned();
+            let server = of("mcp_verdict.server");
+            (of("mcp_verdict.owner.contact"), server)
+        };
+        records.filter(|record| record.event_name == kind).map(of).collect()
+    };
+    let [ours, others] = ["tools.example.com", "other.example.com"];
+    let want = [("search-team", ours), ("server-team", ours), ("everybody", others)];
+    let want: BTreeSet<_> = want.map(|(who, at)| (who.to_owned(), at.to_owned())).into();
+    assert_eq!(told("mcp_verdict.verdict"), want);
+    assert_eq!(told("mcp_verdict.incident"), want);
 }
 
 /// Scenario: one export with a plain span beside a call, and a plain export after it. Guarantees:

@@ -17,6 +17,11 @@ pub struct Column {
     pub usual: usize,
 }
 
+/// A column by its title, the width it needs to be worth showing, and the width to plan with.
+pub const fn column(title: &'static str, comfort: usize, usual: usize) -> Column {
+    Column { title, comfort, usual }
+}
+
 pub struct Cell {
     pub text: String,
     pub style: Style,
