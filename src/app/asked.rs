@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::effects::Said;
 use super::{StartError, lockfile, settings};
 use crate::config::{self, Settings};
 use crate::model::policy::{ContractMode, Policy};
@@ -32,6 +33,12 @@ pub fn contracts(settings: &Settings) -> Result<(Policy, Rules), lockfile::Troub
     policy.contracts.pins = lockfile.by_server();
     let fail_on = policy.contracts.fail_on.clone();
     Ok((policy, Rules { mode, fail_on, lockfile }))
+}
+
+/// How verdicts are told.
+pub fn said(settings: &Settings, policy: Arc<Policy>) -> Said {
+    let (events, spans) = (settings.emit.events, settings.emit.spans);
+    Said { policy, events, spans, changes: settings::changes(settings) }
 }
 
 /// Opens the page's port; `None` where no endpoint is configured.

@@ -32,12 +32,17 @@ pub struct Parts {
     pub outbox: Arc<Outbox>,
     pub outputs: Outputs,
     pub meters: VerdictMeters,
+    pub said: Said,
+    /// What the page and the API read.
+    pub recorder: Recorder,
+}
+
+/// What a reload may change of what is said.
+pub struct Said {
     pub policy: Arc<Policy>,
     pub events: Which,
     pub spans: Which,
     pub changes: Changes,
-    /// What the page and the API read.
-    pub recorder: Recorder,
 }
 
 /// What was said of a chain, as far as its next revision needs it.
@@ -64,7 +69,7 @@ impl Effects {
     pub fn apply(&mut self, effects: Vec<Effect>, engine: &Engine, now: Arrival) {
         let mut logs = Gathered::new(Signal::Logs);
         let mut spans = Gathered::new(Signal::Traces);
-        let mut release = Release::new(self.parts.changes);
+        let mut release = Release::new(self.parts.said.changes);
         for effect in effects {
             match effect {
                 Effect::Verdict(verdict) => {
@@ -106,6 +111,11 @@ impl Effects {
         self.parts.outputs.push(logs.take(&self.scope));
     }
 
+    /// From now on things are said so.
+    pub fn reload(&mut self, said: Said) {
+        self.parts.said = said;
+    }
+
     /// How long a round took, in nanoseconds.
     pub fn took(&self, nanos: u64) {
         self.parts.meters.judged(nanos);
@@ -113,7 +123,7 @@ impl Effects {
 
     /// At the end nothing is held: what no chain names leaves as it came.
     pub fn end(&mut self) {
-        let mut release = Release::new(self.parts.changes);
+        let mut release = Release::new(self.parts.said.changes);
         for leaving in self.parts.hold.release_all() {
             release.add(leaving, None, &self.parts.outbox);
         }
@@ -135,11 +145,11 @@ impl Effects {
         let (counted, samples) = metrics::verdict(verdict, counted);
         samples.iter().for_each(|sample| self.parts.meters.record(sample));
         let resource = known.unwrap_or_else(|| self.resource(verdict.operator.span));
-        if self.parts.events.wants(verdict) {
+        if self.parts.said.events.wants(verdict) {
             let item = event::verdict(verdict, now.wall);
             logs.add(resource.clone(), item, Some(out_id(verdict)));
         }
-        if self.parts.spans.wants(verdict) {
+        if self.parts.said.spans.wants(verdict) {
             let item = span::verdict(verdict);
             spans.add(resource.clone(), item, Some(out_id(verdict)));
         }
@@ -163,7 +173,7 @@ impl Effects {
             [tool] => Some(tool.as_str()),
             _ => None,
         };
-        self.parts.policy.owner_contact(&incident.server, tool, incident.owner)
+        self.parts.said.policy.owner_contact(&incident.server, tool, incident.owner)
     }
 
     fn event(&self, of: SpanRef, item: Vec<u8>, logs: &mut Gathered) {

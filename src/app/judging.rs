@@ -6,18 +6,26 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
-use super::effects::Effects;
+use super::effects::{Effects, Said};
 use crate::clock;
 use crate::engine::Engine;
 use crate::model::fact::{Bone, Fact, Sighting};
 use crate::model::ids::Position;
+use crate::model::policy::Policy;
 use crate::page::Board;
 
 /// All that reaches the engine.
 enum Event {
     Sighting { position: Position, sighting: Sighting, room: OwnedSemaphorePermit },
     Tick,
+    Reload(Box<Reload>),
     Drain(oneshot::Sender<()>),
+}
+
+/// What a reload changes of judging.
+pub struct Reload {
+    pub policy: Arc<Policy>,
+    pub said: Said,
 }
 
 /// The way to the engine.
@@ -34,6 +42,8 @@ struct Progress {
     /// Milliseconds since the process started, at the end of the last event.
     last: AtomicU64,
     ticking: AtomicBool,
+    /// Milliseconds between two ticks.
+    every: AtomicU64,
     open_requests: AtomicU64,
     ended: AtomicBool,
 }
@@ -45,6 +55,15 @@ const BLOCK: usize = 256;
 const BLOCKS: usize = (32 << 20) / BLOCK;
 /// How long an export waits for the engine before it is refused.
 const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Four times in a settle, within reason.
+fn tick_every(settle: Duration) -> Duration {
+    (settle / 4).clamp(Duration::from_millis(10), Duration::from_millis(250))
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
 
 impl Judging {
     /// Starts the thread and its ticks. The engine is ticked at least four times in a `settle`.
@@ -60,6 +79,7 @@ impl Judging {
         // Every event holds at least one block, ticks aside.
         let (events, received) = mpsc::channel(BLOCKS + 16);
         let progress = Arc::new(Progress::default());
+        progress.every.store(millis(tick_every(settle)), Ordering::Relaxed);
         let judging =
             Judging { events, room: Arc::new(Semaphore::new(BLOCKS)), progress: progress.clone() };
         let thread = std::thread::Builder::new().name("engine".into());
@@ -67,16 +87,14 @@ impl Judging {
             Thread { engine, effects, board, progress: progress.clone() }.run(received);
             progress.ended.store(true, Ordering::Relaxed);
         })?;
-        let every = (settle / 4).clamp(Duration::from_millis(10), Duration::from_millis(250));
-        tokio::spawn(judging.clone().tick(every));
+        tokio::spawn(judging.clone().tick());
         Ok(judging)
     }
 
-    async fn tick(self, every: Duration) {
-        let mut interval = tokio::time::interval(every);
-        interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+    async fn tick(self) {
         loop {
-            interval.tick().await;
+            let every = self.progress.every.load(Ordering::Relaxed);
+            tokio::time::sleep(Duration::from_millis(every)).await;
             // One tick at a time: a busy engine catches up by one, not by many.
             let waits = self.progress.ticking.swap(true, Ordering::Relaxed);
             if !waits && self.events.send(Event::Tick).await.is_err() {
@@ -105,6 +123,14 @@ impl Judging {
     pub fn see(&self, position: Position, sighting: Sighting, room: Room) {
         // There is a place for every block; the thread ends with the process.
         let _ = self.events.try_send(Event::Sighting { position, sighting, room: room.0 });
+    }
+
+    /// Another policy for what is seen after this.
+    pub async fn reload(&self, reload: Reload) {
+        let every = tick_every(Duration::from_nanos(reload.policy.settle));
+        self.progress.every.store(millis(every), Ordering::Relaxed);
+        // An engine that has ended judges nothing any more.
+        let _ = self.events.send(Event::Reload(Box::new(reload))).await;
     }
 
     /// Everything held leaves; the engine ends.
@@ -154,6 +180,10 @@ impl Thread {
                     drop(room);
                 }
                 Event::Tick => self.tick(),
+                Event::Reload(reload) => {
+                    self.engine.reload(reload.policy);
+                    self.effects.reload(reload.said);
+                }
                 Event::Drain(done) => {
                     let effects = self.engine.drain(clock::now());
                     self.effects.apply(effects, &self.engine, clock::now());

@@ -19,6 +19,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::Meter;
 
@@ -38,7 +39,7 @@ use effects::Effects;
 use judging::Judging;
 use outputs::Outputs;
 use own_metrics::OwnMetrics;
-use pipeline::{Entrance, Pipeline};
+use pipeline::{Entrance, Live, Pipeline};
 
 /// Why the program did not start.
 #[derive(Debug)]
@@ -160,14 +161,16 @@ impl App {
         self.page.as_ref().and_then(|page| page.address)
     }
 
-    /// Reads again what can change: credentials and certificates.
+    /// Takes what can change while running: the policy with its contracts, what is said of
+    /// verdicts, credentials and certificates.
     ///
     /// # Errors
     /// A sentence for each thing that stays as it was.
-    pub fn reload(&self) -> Result<(), Vec<String>> {
+    pub async fn reload(&self, settings: &Settings) -> Result<(), Vec<String>> {
+        let mut faults = Vec::new();
+        faults.extend(self.core.reload(settings).await.err().map(|trouble| trouble.to_string()));
         let ports = [Some(self.receivers.reload()), self.page.as_ref().map(Page::reload)];
-        let faults: Vec<String> =
-            ports.into_iter().flatten().filter_map(Result::err).flatten().collect();
+        faults.extend(ports.into_iter().flatten().filter_map(Result::err).flatten());
         if faults.is_empty() { Ok(()) } else { Err(faults) }
     }
 
@@ -222,10 +225,7 @@ impl Core {
             outbox: outbox.clone(),
             outputs: outputs.clone(),
             meters: judged.clone(),
-            policy: policy.clone(),
-            events: settings.emit.events,
-            spans: settings.emit.spans,
-            changes,
+            said: asked::said(settings, policy.clone()),
             recorder: Recorder::new(board.clone(), asked::remembered(settings)),
         });
         let engine = Engine::new(policy.clone(), settings::engine(settings));
@@ -237,12 +237,26 @@ impl Core {
             outbox: outbox.clone(),
             hold: hold.clone(),
             judging: judging.clone(),
-            policy,
-            changes,
+            live: ArcSwap::from_pointee(Live { policy, changes }),
             meters: judged,
             backlog: settings::storage(settings).memory,
         });
         Ok(Core { log, outbox, hold, judging, outputs, meters, pipeline, board })
+    }
+
+    /// Another policy for what is received from now on; nothing changes where its lockfile cannot
+    /// be read.
+    async fn reload(&self, settings: &Settings) -> Result<(), lockfile::Trouble> {
+        let (mut policy, rules) = asked::contracts(settings)?;
+        policy.follow(&self.pipeline.live.load().policy);
+        let policy = Arc::new(policy);
+        let said = asked::said(settings, policy.clone());
+        // The engine first: it must know the rules by whose numbers it is told.
+        self.judging.reload(judging::Reload { policy: policy.clone(), said }).await;
+        let changes = settings::changes(settings);
+        self.pipeline.live.store(Arc::new(Live { policy, changes }));
+        self.board.set_rules(rules);
+        Ok(())
     }
 
     /// Gauges that are looked at when metrics are read.

@@ -6,6 +6,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 
 use super::judging::{Judging, Room};
@@ -21,14 +22,20 @@ use crate::telemetry::VerdictMeters;
 use crate::wire::inflate::{Coding, Limits, inflate};
 use crate::wire::{Signal, regroup, scan};
 
+/// What a reload may change of what happens to an export.
+#[derive(Clone)]
+pub struct Live {
+    pub policy: Arc<Policy>,
+    pub changes: Changes,
+}
+
 /// The intake of the receivers.
 pub struct Pipeline {
     pub log: Arc<dyn Log>,
     pub outbox: Arc<Outbox>,
     pub hold: Arc<Hold>,
     pub judging: Judging,
-    pub policy: Arc<Policy>,
-    pub changes: Changes,
+    pub live: ArcSwap<Live>,
     pub meters: VerdictMeters,
     /// Bytes that may wait to be delivered: they lie in memory, also those that are on disk.
     pub backlog: u64,
@@ -58,10 +65,10 @@ impl Pipeline {
             return Ok(Sighting::default());
         }
         if export.plain.len() <= IN_PLACE {
-            return Ok(sight(export.signal, &export.plain, &self.policy));
+            return Ok(sight(export.signal, &export.plain, &self.live.load().policy));
         }
         let (signal, plain) = (export.signal, export.plain.clone());
-        let policy = self.policy.clone();
+        let policy = self.live.load().policy.clone();
         let seen = tokio::task::spawn_blocking(move || sight(signal, &plain, &policy));
         // The pool ends with the process.
         seen.await.map_err(|_| Refusal::Stopping)
@@ -140,7 +147,10 @@ impl Pipeline {
                 continue;
             };
             let mut sighting = match export.kind {
-                Kind::In => sight(export.received.signal, &export.received.plain, &self.policy),
+                Kind::In => {
+                    let policy = self.live.load().policy.clone();
+                    sight(export.received.signal, &export.received.plain, &policy)
+                }
                 Kind::Out(_) => Sighting::default(),
             };
             leave_untimed(&mut sighting);
@@ -160,6 +170,7 @@ impl Pipeline {
     /// is held.
     fn rest(&self, export: &Received, sighting: &Sighting) -> Option<Rest> {
         let Received { signal, items, .. } = *export;
+        let changes = self.live.load().changes;
         let held = sighting.held.iter().map(|held| held.index);
         let held: std::collections::BTreeSet<usize> = held.collect();
         if !held.is_empty() {
@@ -167,10 +178,10 @@ impl Pipeline {
                 return None;
             }
             let left = regroup::remove_items(&export.plain, |index| held.contains(&index));
-            let bytes = self.changes.apply(signal, &Bytes::from(left));
+            let bytes = changes.apply(signal, &Bytes::from(left));
             return Some(Rest::plain(signal, bytes, items - held.len()));
         }
-        let changed = self.changes.apply(signal, &export.plain);
+        let changed = changes.apply(signal, &export.plain);
         if changed.as_ptr() != export.plain.as_ptr() {
             return Some(Rest::plain(signal, changed, items));
         }
@@ -184,7 +195,7 @@ impl Pipeline {
             return;
         }
         self.meters.evicted("held_spans", evicted.len() as u64);
-        let mut release = Release::new(self.changes);
+        let mut release = Release::new(self.live.load().changes);
         for leaving in evicted {
             release.add(leaving, None, &self.outbox);
         }

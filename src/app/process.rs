@@ -4,7 +4,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::field::display;
 
 use super::App;
-use crate::config::settings::{Exporter, ExporterKind};
+use crate::config::settings::{Exporter, ExporterKind, Level, Service};
 use crate::config::{self, Settings, Sources};
 use crate::telemetry::Logs;
 
@@ -67,7 +67,7 @@ async fn until_stopped(
         tell(&ports(&app));
     }
     while let Wish::Reload = signals.next().await {
-        reload(&app, sources, logs);
+        reload(&app, settings, sources, logs).await;
     }
     tracing::info!("stopping");
     tokio::select! {
@@ -98,22 +98,24 @@ fn ports(app: &App) -> String {
     format!("{}; verdicts appear here as they come", open.join(", "))
 }
 
-fn reload(app: &App, sources: &Sources, logs: &Logs) {
-    match config::load(sources) {
-        Ok(settings) => {
-            for warning in &settings.warnings {
-                tracing::warn!(%warning, "the configuration can be used");
-            }
-            logs.set_level(settings.service.level.as_str());
-        }
+async fn reload(app: &App, started: &Settings, sources: &Sources, logs: &Logs) {
+    let settings = match config::load(sources) {
+        Ok(settings) => settings,
         Err(mistakes) => {
             for mistake in &mistakes {
                 tracing::error!(%mistake, "the configuration stays as it was");
             }
             return;
         }
+    };
+    for warning in &settings.warnings {
+        tracing::warn!(%warning, "the configuration can be used");
     }
-    match app.reload() {
+    logs.set_level(settings.service.level.as_str());
+    for section in fixed(started, &settings) {
+        tracing::warn!(section, "a change here takes effect at the next start");
+    }
+    match app.reload(&settings).await {
         Ok(()) => tracing::info!("reloaded"),
         Err(faults) => {
             for fault in faults {
@@ -121,6 +123,19 @@ fn reload(app: &App, sources: &Sources, logs: &Logs) {
             }
         }
     }
+}
+
+/// The sections that differ and cannot change while running.
+fn fixed(started: &Settings, now: &Settings) -> Vec<&'static str> {
+    let level = |settings: &Settings| Service { level: Level::Info, ..settings.service.clone() };
+    let differs = [
+        ("receivers", started.receivers != now.receivers),
+        ("processors.mcp_verdict.limits", started.limits != now.limits),
+        ("storage", started.storage != now.storage),
+        ("exporters", started.exporters != now.exporters),
+        ("service", level(started) != level(now)),
+    ];
+    differs.into_iter().filter(|(_, differs)| *differs).map(|(section, _)| section).collect()
 }
 
 /// What a signal asks for.

@@ -36,7 +36,6 @@ pub struct Timeline {
     /// Legacy: from the negotiation on, where `tools.listChanged` was declared. Modern: the
     /// acknowledged subscriptions.
     pub covered: Vec<Covered>,
-    pub max_age: Nanos,
     /// Two connections that telemetry cannot tell apart (§4.6).
     pub mixed: bool,
 }
@@ -46,11 +45,16 @@ const STORM: (usize, Nanos) = (10, 60 * SECOND);
 
 impl Timeline {
     /// The first row of the table in §6 that fits at time `at`. `offered` is what the newest model
-    /// span before the call was shown, if any.
-    pub fn convergence(&self, at: Nanos, offered: Option<&[Definition]>) -> Convergence {
+    /// span before the call was shown, if any; `max_age` is how long a listing is fresh by itself.
+    pub fn convergence(
+        &self,
+        at: Nanos,
+        max_age: Nanos,
+        offered: Option<&[Definition]>,
+    ) -> Convergence {
         let begun = self.begun(at);
         let Some(newest) = begun.last() else { return Convergence::Unverifiable };
-        if self.mixed || !self.bounded(newest, at) {
+        if self.mixed || !self.bounded(newest, at, max_age) {
             return Convergence::Unverifiable;
         }
         let signal = self.last_signal(at, |signal| signal.counts).map(|signal| signal.at);
@@ -84,9 +88,9 @@ impl Timeline {
     }
 
     /// Somebody would have told of a change since the listing, or it is young enough.
-    fn bounded(&self, newest: &Traversal, at: Nanos) -> bool {
+    fn bounded(&self, newest: &Traversal, at: Nanos, max_age: Nanos) -> bool {
         let told = |span: &Covered| span.from <= at && at <= span.to;
-        self.covered.iter().any(told) || at <= newest.stop.saturating_add(self.max_age)
+        self.covered.iter().any(told) || at <= newest.stop.saturating_add(max_age)
     }
 
     fn against_installed(

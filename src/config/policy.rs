@@ -30,6 +30,7 @@ pub fn read(at: &Section<'_>) -> Policy {
             pins: default.contracts.pins,
         },
         evidence: rules(&at.child("evidence")),
+        first_rule: default.first_rule,
         retry_budget: retry_budget(&at.child("retry_budget")),
         servers: servers(&at.child("servers")),
         owners: at.texts_by_key("owners"),

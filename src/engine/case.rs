@@ -25,12 +25,13 @@ impl Tables {
         let tool = chain.tool().filter(|_| chain.is_call());
         let tool_text = tool.map(Name::as_str);
         let calls = || chain.sides().map(|side| &side.half.call);
-        let trusted = self.policy.trusts_annotations(&server);
+        let policy = self.policy_of(chain);
+        let trusted = policy.trusts_annotations(&server);
         let known = calls().find_map(|call| call.read_only);
         let hinted = calls().find_map(|call| call.hinted_read_only).filter(|_| trusted);
         let safe = calls().find_map(|call| call.idempotent);
         let hinted_safe = calls().find_map(|call| call.hinted_idempotent).filter(|_| trusted);
-        let deadline = self.policy.deadline_of(&server, tool_text);
+        let deadline = policy.deadline_of(&server, tool_text);
         let run = chain.sides().find_map(Side::agent_run).cloned();
         Exchange {
             asking: chain.asking.as_ref().map(Side::to_half),
@@ -50,10 +51,10 @@ impl Tables {
             progress: Vec::new(),
             effects: Vec::new(),
             outcomes: Vec::new(),
-            read_only: self.policy.read_only(&server, tool_text).or(known).or(hinted),
+            read_only: policy.read_only(&server, tool_text).or(known).or(hinted),
             idempotent: safe.or(hinted_safe),
             deadline: calls().find_map(|call| call.deadline).unwrap_or(deadline),
-            inactivity: calls().find_map(|c| c.inactivity).unwrap_or(self.policy.inactivity),
+            inactivity: calls().find_map(|c| c.inactivity).unwrap_or(policy.inactivity),
             negotiation: negotiation(chain),
             operation_key: chain.sides().filter_map(Side::operation_key).min(),
             findings: chain.findings.clone(),
@@ -144,7 +145,7 @@ impl Tables {
 
     fn admits(&self, origin: &Origin, server: &Name, tool: Option<&Name>) -> bool {
         let Origin::Rule(number) = origin else { return true };
-        let Some(rule) = self.policy.evidence.get(usize::from(*number)) else { return false };
+        let Some(rule) = self.rule(*number) else { return false };
         let of_server = rule.when_server.as_ref().is_none_or(|glob| glob.matches(server));
         let of_tool =
             rule.when_tool.as_ref().is_none_or(|glob| tool.is_some_and(|tool| glob.matches(tool)));
@@ -305,7 +306,7 @@ impl Tables {
         let listed = listing
             .zip(tool)
             .map(|(listing, tool)| listing.tools().iter().any(|(name, _)| same_name(name, tool)));
-        let contract = match self.contracts_off() {
+        let contract = match self.contracts_off(chain) {
             true => ContractSeen {
                 status: Some(crate::model::words::ContractStatus::Unknown),
                 ..ContractSeen::default()
@@ -316,7 +317,11 @@ impl Tables {
         let structured = chain.sides().find_map(|side| side.half.call.structured.clone());
         let arguments = chain.sides().find_map(|side| side.half.call.arguments.clone());
         CatalogSeen {
-            convergence: Some(timeline.convergence(at, offered.as_deref().map(|d| &d.tools[..]))),
+            convergence: Some(timeline.convergence(
+                at,
+                self.policy_of(chain).catalog_max_age,
+                offered.as_deref().map(|d| &d.tools[..]),
+            )),
             contract,
             tool_listed: listed,
             output_mismatch: definition.as_ref().zip(structured).is_some_and(|(tool, content)| {

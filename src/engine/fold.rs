@@ -154,6 +154,7 @@ impl Tables {
             self.drop_unplaced(&id);
         }
         self.marks.unplaced.retain(|id| id.at.trace != *trace);
+        self.forget_elders(*trace);
     }
 }
 

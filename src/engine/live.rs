@@ -174,6 +174,11 @@ impl Engine {
         effects
     }
 
+    /// Another policy for what is first seen from now on.
+    pub fn reload(&mut self, policy: Arc<Policy>) {
+        self.tables.reload(policy);
+    }
+
     /// Open chains, for the gauge.
     pub fn open_requests(&self) -> u64 {
         self.tables.timers.len() as u64

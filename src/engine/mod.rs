@@ -30,6 +30,7 @@ mod live;
 mod lookback;
 mod records;
 mod references;
+mod reload;
 mod replay;
 mod requests;
 mod scopes;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::scopes::{ScopeEntry, ScopeView};
-use super::tables::{ChainEntry, Tables};
+use super::tables::{ChainEntry, Tables, pins};
 use crate::correlate::chain::Chain;
 use crate::correlate::scope::{ScopeKey, ServerName};
 use crate::incident::{Entry, fold};
@@ -73,7 +73,7 @@ impl Tables {
         let call = scope.calls.last().and_then(|(_, key)| self.chains.get(key));
         let offered = call.and_then(|entry| self.offered(&entry.chain, entry.chain.start()));
         let offered = offered.as_ref().map(|definitions| &definitions.tools[..]);
-        scope.view.timeline.convergence(last, offered)
+        scope.view.timeline.convergence(last, self.policy.catalog_max_age, offered)
     }
 
     fn session_findings(
@@ -178,10 +178,9 @@ impl Tables {
 
     pub(super) fn drifts(&self) -> Vec<Drift> {
         let mode = self.policy.contracts.mode;
-        let of_server = self
-            .references
-            .iter()
-            .flat_map(|(server, references)| references.drifts(server, self.pins(server), mode));
+        let of_server = self.references.iter().flat_map(|(server, references)| {
+            references.drifts(server, pins(&self.policy, server), mode)
+        });
         let mut drifts: Vec<Drift> = of_server.collect();
         drifts.sort_by(|a, b| {
             (a.first_seen, &a.server, &a.tool, &a.new_digest).cmp(&(
@@ -197,7 +196,7 @@ impl Tables {
     pub(super) fn incident_entry(&self, entry: &ChainEntry) -> Option<Entry> {
         let verdict = entry.verdict.as_deref()?;
         let tool = verdict.tool.as_ref().map(|tool| tool.as_str());
-        let requires = self.policy.requires(&verdict.server, tool);
+        let requires = self.policy_of(&entry.chain).requires(&verdict.server, tool);
         Entry::of(entry.exchange.as_deref()?, entry.ending?, verdict, &requires)
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::tables::Tables;
+use super::tables::{Tables, pins};
 use crate::catalog::reference::{Holder, Reading, References, contract};
 use crate::catalog::traversal::Traversal;
 use crate::correlate::chain::Chain;
@@ -74,7 +74,8 @@ impl Tables {
         };
         let none = References::default();
         let references = self.references.get(server).map_or(&none, |known| known);
-        contract(references, self.pins(server), &self.policy.contracts, &holder)
+        let policy = self.policy_of(chain);
+        contract(references, pins(policy, server), &policy.contracts, &holder)
     }
 
     fn known_definition(
@@ -92,8 +93,8 @@ impl Tables {
         clients.into_iter().next()
     }
 
-    pub(super) fn contracts_off(&self) -> bool {
-        self.policy.contracts.mode == ContractMode::Off
+    pub(super) fn contracts_off(&self, chain: &Chain) -> bool {
+        self.policy_of(chain).contracts.mode == ContractMode::Off
     }
 }
 

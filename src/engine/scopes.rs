@@ -228,12 +228,7 @@ impl ScopeEntry {
         })
     }
 
-    fn compute(
-        &self,
-        key: &ScopeKey,
-        max_age: Nanos,
-        endings: &dyn Fn(&Chain) -> Ending,
-    ) -> ScopeView {
+    fn compute(&self, key: &ScopeKey, endings: &dyn Fn(&Chain) -> Ending) -> ScopeView {
         let notes = Notes::new(self.note_facts.values().cloned());
         let era = [Era::Modern, Era::Legacy].into_iter().find(|era| self.eras.contains_key(era));
         let mut view = ScopeView {
@@ -251,7 +246,6 @@ impl ScopeEntry {
             traversals: traversals(self.pages(endings)),
             signals,
             covered,
-            max_age,
             mixed: self.mixed(key),
         };
         view.notes = notes;
@@ -495,7 +489,7 @@ impl Tables {
                 let exchange = self.bare_exchange(chain);
                 crate::judge::ending(&exchange, &seen)
             };
-            let view = scope.compute(&key, self.policy.catalog_max_age, &endings);
+            let view = scope.compute(&key, &endings);
             if *scope.view != view {
                 let server = view.server.clone();
                 let chains: Vec<SpanRef> = scope.chains.iter().map(|(_, key)| *key).collect();

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::limits::Limits;
 use super::lookback::LookBack;
+use super::reload::Elder;
 use super::scopes::{ScopeEntry, ScopeView};
 use crate::catalog::reference::References;
 use crate::correlate::chain::Chain;
@@ -17,7 +18,7 @@ use crate::correlate::trace::TraceRequest;
 use crate::model::case::{Ending, Exchange};
 use crate::model::fact::*;
 use crate::model::ids::{Digest16, Name, Nanos, SpanId, SpanRef, TraceId};
-use crate::model::policy::{ContractMode, Pins, Policy};
+use crate::model::policy::{ContractMode, Pins, Policy, Rule};
 use crate::model::record::Verdict;
 
 /// Facts of one live trace and what the request stratum made of them.
@@ -92,7 +93,14 @@ pub struct Marks {
 }
 
 pub struct Tables {
+    /// In force for what is seen from now on.
     pub policy: Arc<Policy>,
+    /// By request: policies that were in force when it was first seen, and are no more.
+    pub elders: BTreeMap<SpanRef, Elder>,
+    /// How often the policy changed.
+    pub reloads: u64,
+    /// Evidence rules of every policy so far, by the numbers that facts carry.
+    pub rules: BTreeMap<u16, Rule>,
     pub limits: Limits,
     pub marks: Marks,
     pub traces: BTreeMap<TraceId, TraceEntry>,
@@ -154,7 +162,11 @@ pub struct Tables {
 
 impl Tables {
     pub fn new(policy: Arc<Policy>, limits: Limits) -> Self {
+        let rules = policy.numbered_rules().map(|(number, rule)| (number, rule.clone()));
         Self {
+            rules: rules.collect(),
+            elders: BTreeMap::new(),
+            reloads: 0,
             policy,
             limits,
             marks: Marks::default(),
@@ -224,18 +236,6 @@ impl Tables {
         self.scopes.get(key).map(|scope| scope.view.clone()).unwrap_or_default()
     }
 
-    /// What the lockfile holds of a server, where the mode looks at it.
-    pub fn pins(&self, server: &Name) -> &Pins {
-        static NONE: Pins = Pins::new();
-        let contracts = &self.policy.contracts;
-        match contracts.mode {
-            ContractMode::Pin | ContractMode::Enforce => {
-                contracts.pins.get(server).unwrap_or(&NONE)
-            }
-            ContractMode::Observe | ContractMode::Off => &NONE,
-        }
-    }
-
     /// Runs every stratum over what is marked, from top to bottom.
     pub fn round(&mut self, now: Now) {
         self.ring_timers(now);
@@ -250,6 +250,16 @@ impl Tables {
         self.ending_stage();
         self.operation_stage();
         self.verdict_stage(now);
+    }
+}
+
+/// What the lockfile holds of a server, where the mode looks at it.
+pub fn pins<'a>(policy: &'a Policy, server: &Name) -> &'a Pins {
+    static NONE: Pins = Pins::new();
+    let contracts = &policy.contracts;
+    match contracts.mode {
+        ContractMode::Pin | ContractMode::Enforce => contracts.pins.get(server).unwrap_or(&NONE),
+        ContractMode::Observe | ContractMode::Off => &NONE,
     }
 }
 

@@ -178,12 +178,13 @@ impl Tables {
         let view = self.scope_view(&entry.scope);
         let catalog = self.catalog_seen(entry, &exchange, &view);
         let tool = exchange.tool.as_ref().map(|tool| tool.as_str());
+        let policy = self.policy_of(&entry.chain);
         Case {
             now: self.now_of(entry, now),
             scope_name: entry.scope.name(),
             scope: self.scope_seen(&entry.scope, &view, &entry.chain),
-            requires: self.policy.requires(&exchange.server, tool),
-            clock_skew: self.policy.clock_skew,
+            requires: policy.requires(&exchange.server, tool),
+            clock_skew: policy.clock_skew,
             operation: self.operation_seen(key, entry),
             catalog,
             exchange,
@@ -231,14 +232,18 @@ impl Tables {
             let attempts: Vec<(SpanRef, Attempt)> =
                 members.iter().filter_map(|at| Some((*at, attempt(at)?))).collect();
             let (keys, attempts): (Vec<SpanRef>, Vec<Attempt>) = attempts.into_iter().unzip();
+            let first = keys.first().and_then(|at| self.chains.get(at));
+            let policy = first.map_or(&*self.policy, |entry| self.policy_of(&entry.chain));
             keys.into_iter()
-                .zip(finish(&attempts, &self.policy.retry_budget))
+                .zip(finish(&attempts, &policy.retry_budget))
                 .collect::<Vec<(SpanRef, Verdict)>>()
         };
         for (at, mut verdict) in finished {
             let tool = verdict.tool.as_deref();
+            let chain = self.chains.get(&at).map(|entry| &entry.chain);
+            let policy = chain.map_or(&*self.policy, |chain| self.policy_of(chain));
             verdict.operator.owner_contact =
-                self.policy.owner_contact(&verdict.server, tool, verdict.owner);
+                policy.owner_contact(&verdict.server, tool, verdict.owner);
             let Some(entry) = self.chains.get_mut(&at) else { continue };
             if entry.verdict.as_deref() != Some(&verdict) {
                 // Most requests are their whole operation: one copy serves both.

@@ -21,6 +21,8 @@ pub struct Policy {
     pub healthy_requires: Vec<Layer>,
     pub contracts: Contracts,
     pub evidence: Vec<Rule>,
+    /// The number that facts carry of the first rule; the others follow.
+    pub first_rule: u16,
     pub retry_budget: RetryBudget,
     /// By server identity.
     pub servers: BTreeMap<String, ServerPolicy>,
@@ -170,6 +172,7 @@ impl Default for Policy {
                 pins: BTreeMap::new(),
             },
             evidence: Vec::new(),
+            first_rule: 0,
             retry_budget: RetryBudget {
                 transport: 3,
                 protocol: 0,
@@ -194,6 +197,23 @@ impl Policy {
         let server = self.servers.get(server)?;
         let tool = tool.and_then(|name| server.tools.get(name));
         tool.and_then(&pick).or_else(|| pick(&server.own))
+    }
+
+    /// The evidence rules with the numbers that facts carry.
+    pub fn numbered_rules(&self) -> impl Iterator<Item = (u16, &Rule)> {
+        (self.first_rule..=u16::MAX).zip(&self.evidence)
+    }
+
+    /// Numbers the rules so that those of the policy before keep theirs: facts of both may meet.
+    pub fn follow(&mut self, before: &Policy) {
+        if self.evidence == before.evidence {
+            self.first_rule = before.first_rule;
+            return;
+        }
+        let first = usize::from(before.first_rule) + before.evidence.len();
+        let fits = first + self.evidence.len() <= usize::from(u16::MAX);
+        // After tens of thousands of rules the oldest numbers are used again.
+        self.first_rule = u16::try_from(first).ok().filter(|_| fits).unwrap_or(0);
     }
 
     pub fn read_only(&self, server: &str, tool: Option<&str>) -> Option<bool> {

@@ -21,17 +21,16 @@ impl Matches {
 
 pub fn matches(item: &Item<'_>, policy: &Policy) -> Matches {
     let mut found = Matches::default();
-    for (index, rule) in policy.evidence.iter().enumerate() {
-        let Ok(index) = u16::try_from(index) else { break };
+    for (number, rule) in policy.numbered_rules() {
         if fits(&rule.span, item) {
-            add(&mut found, rule, index, item);
+            add(&mut found, rule, number, item);
         }
     }
     found
 }
 
-fn add(found: &mut Matches, rule: &Rule, index: u16, item: &Item<'_>) {
-    let from = Origin::Rule(index);
+fn add(found: &mut Matches, rule: &Rule, number: u16, item: &Item<'_>) {
+    let from = Origin::Rule(number);
     if let Some(status) = rule.effect {
         found.effects.push(EffectFact { status, time: item.end, from });
     }

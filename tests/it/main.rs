@@ -16,6 +16,7 @@ mod log;
 mod order;
 mod page;
 mod records;
+mod reload;
 mod rename;
 mod tidy;
 mod wire;

@@ -4,4 +4,4 @@
 mod access;
 mod checks;
 mod lists;
-mod support;
+pub mod support;

@@ -1,0 +1,163 @@
+//! How long a check before a call takes while spans flow, beside a bare handler of the same web
+//! framework: `cargo test --release --test bench -- --checks [--seconds N]`.
+//!
+//! Both servers run at once and are asked in turn, each 1,000 times a second by an open-loop schedule,
+//! so that whatever the machine does hits both. The ratio of the two 99th percentiles is the result.
+
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::routing::post;
+use bytes::Bytes;
+use reqwest::Client;
+
+use crate::generate::Offer;
+use crate::payload::Load;
+use crate::target::{self, Kind, Target};
+use crate::{Failure, Sink, raw, runtime};
+
+/// Questions a second to each of the two.
+const RATE: u64 = 1000;
+/// Spans a second that flow meanwhile.
+const SPANS: u64 = 5_000;
+const ROUNDS: usize = 5;
+/// The 99th percentile of checks may be so many times that of the bare handler.
+const MOST: f64 = 2.0;
+
+/// What each is asked: a pinned tool by its definition.
+const QUESTION: &str = r#"{"server":"tools.example.com","tool":"search","definition":{"name":"search",
+"description":"Searches the knowledge base and gives the best passages.","inputSchema":{"type":"object",
+"properties":{"query":{"type":"string"},"limit":{"type":"integer","minimum":1,"maximum":50},
+"language":{"type":"string","enum":["de","en","nb"]}},"required":["query"]}}}"#;
+
+/// The floor: takes a body, answers as many bytes as a check does.
+pub fn bare(ports: &[String]) -> Result<(), Failure> {
+    let [port] = ports else { return Err("--bare PORT".into()) };
+    let port: u16 = port.parse()?;
+    const ANSWER: &str = r#"{"answer":"proceed","reason":"pinned","expected_digest":"mcp-tool/1:sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef","held_digest":"mcp-tool/1:sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef","grade":null,"changes":[],"omitted":0}"#;
+    runtime()?.block_on(async {
+        let router = Router::new().route("/", post(|_: Bytes| async { ANSWER }));
+        let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await?;
+        Ok(axum::serve(listener, router).await?)
+    })
+}
+
+struct Bare(Child);
+
+impl Drop for Bare {
+    fn drop(&mut self) {
+        // It may have ended already; then there is nothing to end.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Measures, prints, and fails over the ratio.
+pub fn measure(binary: PathBuf, seconds: u64) -> Result<(), Failure> {
+    // The client's library is built without a default for TLS.
+    let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
+    let bare_port = target::ports()?.grpc;
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg("--bare").arg(bare_port.to_string()).stdin(Stdio::null());
+    let _bare = Bare(command.spawn()?);
+    let ratios = runtime()?.block_on(async {
+        let sink_port = target::ports()?.grpc;
+        let serving = tokio::spawn(raw::serve(sink_port, Arc::new(Sink::default())));
+        let target = Target::start(&Kind::Checked { binary }, sink_port)?;
+        let urls = [
+            format!("http://127.0.0.1:{bare_port}/"),
+            format!("http://127.0.0.1:{}/v1/contracts/check", target.page),
+        ];
+        let client = Client::new();
+        let offer = Offer { template: Arc::new(Load::Mcp.template()), rate: Some(SPANS) };
+        println!("{RATE} checks/s and as many of a bare axum handler, {SPANS} spans/s flowing");
+        println!(
+            "  {:>14} {:>14} {:>14} {:>14} {:>7}",
+            "bare p50 µs", "p99 µs", "check p50 µs", "p99 µs", "ratio"
+        );
+        ask(&client, &urls, 1).await?;
+        let mut ratios = Vec::new();
+        for round in 0..ROUNDS {
+            let flowing =
+                offer.send(target.port, Duration::from_secs(seconds), (round as u64) << 32);
+            let (sent, asked) = tokio::join!(flowing, ask(&client, &urls, seconds));
+            sent?;
+            let [bare, check] = asked?;
+            let ratio = at(&check, 99) / at(&bare, 99);
+            println!(
+                "  {:>14.0} {:>14.0} {:>14.0} {:>14.0} {ratio:>7.2}",
+                at(&bare, 50),
+                at(&bare, 99),
+                at(&check, 50),
+                at(&check, 99)
+            );
+            ratios.push(ratio);
+        }
+        serving.abort();
+        Ok::<_, Failure>(ratios)
+    })?;
+    let mut ratios = ratios;
+    ratios.sort_by(f64::total_cmp);
+    let median = ratios[ratios.len() / 2];
+    println!("  median ratio of p99: {median:.2}, at most {MOST:.1}");
+    if median <= MOST {
+        Ok(())
+    } else {
+        Err(format!("p99 of checks is {median:.2} times that of a bare handler").into())
+    }
+}
+
+/// µs
+fn at(sorted: &[Duration], percent: usize) -> f64 {
+    let at = sorted.len().saturating_sub(1) * percent / 100;
+    sorted.get(at).map_or(f64::NAN, |d| d.as_secs_f64() * 1e6)
+}
+
+/// Asks both in turn by the clock; the answer times of each, from when the question was due.
+async fn ask(
+    client: &Client,
+    urls: &[String; 2],
+    seconds: u64,
+) -> Result<[Vec<Duration>; 2], Failure> {
+    let gap = Duration::from_nanos(1_000_000_000 / (2 * RATE));
+    let began = Instant::now();
+    let mut asked = tokio::task::JoinSet::new();
+    for number in 0..2 * RATE * seconds {
+        let due = began + gap * u32::try_from(number)?;
+        tokio::time::sleep_until(due.into()).await;
+        let which = usize::try_from(number % 2)?;
+        let request = client.post(&urls[which]).header("content-type", "application/json");
+        let request = request.body(QUESTION);
+        asked.spawn(async move {
+            let sent = Instant::now();
+            let answer = request.send().await?.text().await?;
+            Ok::<_, reqwest::Error>((which, sent.elapsed(), answer))
+        });
+    }
+    let mut times = [Vec::new(), Vec::new()];
+    while let Some(done) = asked.join_next().await {
+        let (which, took, answer) = done??;
+        if !answer.starts_with(r#"{"answer":"proceed","reason":"pinned""#) {
+            return Err(format!("an answer that is none: {answer}").into());
+        }
+        times[which].push(took);
+    }
+    times.iter_mut().for_each(|times| times.sort());
+    Ok(times)
+}
+
+/// The lockfile that pins what is asked about.
+pub fn lockfile() -> String {
+    use mcp_verdict::catalog::lockfile::{Lockfile, Mark, Pin, anyones};
+    let question: serde_json::Value = serde_json::from_str(QUESTION).expect("the question is JSON");
+    let tool = mcp_verdict::catalog::projection::read_definition(&question["definition"]);
+    let tool = tool.expect("the question holds a tool");
+    let mark = Mark { at: "2026-01-01T00:00:00Z".into(), by: "bench".into() };
+    let mut lockfile = Lockfile::default();
+    lockfile
+        .set(anyones("tools.example.com", &tool), Pin::of(&tool, mark, None).expect("a digest"));
+    lockfile.print()
+}
