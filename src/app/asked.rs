@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use super::effects::Said;
+use super::pinning::Places;
 use super::{StartError, lockfile, settings};
 use crate::config::{self, Settings};
-use crate::model::policy::{ContractMode, Policy};
+use crate::model::policy::Policy;
 use crate::page::board::Rules;
 use crate::page::{Board, Http};
 use crate::receive::{self, Page};
@@ -26,10 +27,7 @@ pub fn remembered(settings: &Settings) -> usize {
 pub fn contracts(settings: &Settings) -> Result<(Policy, Rules), lockfile::Trouble> {
     let mut policy = settings.policy.clone();
     let mode = policy.contracts.mode;
-    let lockfile = match mode {
-        ContractMode::Pin | ContractMode::Enforce => lockfile::read(&settings.lockfile)?,
-        ContractMode::Observe | ContractMode::Off => Default::default(),
-    };
+    let lockfile = Places::of(settings).read(mode)?;
     policy.contracts.pins = lockfile.by_server();
     let fail_on = policy.contracts.fail_on.clone();
     Ok((policy, Rules { mode, fail_on, lockfile }))

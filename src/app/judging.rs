@@ -186,6 +186,7 @@ impl Thread {
                 }
                 Event::Drain(done) => {
                     let effects = self.engine.drain(clock::now());
+                    self.publish();
                     self.effects.apply(effects, &self.engine, clock::now());
                     self.effects.end();
                     // Who asked may have stopped waiting.
@@ -197,13 +198,17 @@ impl Thread {
         }
     }
 
+    fn publish(&mut self) {
+        if let Some(catalogs) = self.engine.moved_references() {
+            self.board.set_catalogs(catalogs);
+        }
+    }
+
     fn tick(&mut self) {
         self.progress.ticking.store(false, Ordering::Relaxed);
         let began = clock::now();
         let effects = self.engine.tick(began);
-        if let Some(catalogs) = self.engine.moved_references() {
-            self.board.set_catalogs(catalogs);
-        }
+        self.publish();
         self.effects.apply(effects, &self.engine, began);
         self.effects.took(clock::now().monotonic.saturating_sub(began.monotonic));
         self.progress.open_requests.store(self.engine.open_requests(), Ordering::Relaxed);

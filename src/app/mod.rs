@@ -9,6 +9,7 @@ mod judging;
 pub mod lockfile;
 mod outputs;
 mod own_metrics;
+mod pinning;
 mod pipeline;
 pub mod process;
 mod release;
@@ -39,6 +40,7 @@ use effects::Effects;
 use judging::Judging;
 use outputs::Outputs;
 use own_metrics::OwnMetrics;
+use pinning::{Pinning, Places};
 use pipeline::{Entrance, Live, Pipeline};
 
 /// Why the program did not start.
@@ -101,6 +103,7 @@ struct Core {
     meters: Arc<Meters>,
     pipeline: Arc<Pipeline>,
     board: Arc<Board>,
+    pinning: Arc<Pinning>,
 }
 
 /// How it ended.
@@ -183,9 +186,10 @@ impl App {
         if let Some(page) = self.page {
             page.stop(left() / 8).await;
         }
-        let Core { judging, outputs, meters, outbox, log, .. } = self.core;
+        let Core { judging, outputs, meters, outbox, log, pinning, .. } = self.core;
         // Held spans leave with what is known, then what was said of them.
         let _ = tokio::time::timeout(left() / 2, judging.drain()).await;
+        let _ = tokio::time::timeout(left() / 4, pinning.round()).await;
         let _ = tokio::time::timeout(left() / 2, outputs.flush()).await;
         // The last push waits for its own thread: not on ours.
         let last_push = tokio::task::spawn_blocking(move || meters.shutdown());
@@ -241,7 +245,9 @@ impl Core {
             meters: judged,
             backlog: settings::storage(settings).memory,
         });
-        Ok(Core { log, outbox, hold, judging, outputs, meters, pipeline, board })
+        let pinning = Pinning::new(board.clone(), Places::of(settings));
+        tokio::spawn(pinning.clone().run());
+        Ok(Core { log, outbox, hold, judging, outputs, meters, pipeline, board, pinning })
     }
 
     /// Another policy for what is received from now on; nothing changes where its lockfile cannot
@@ -255,7 +261,7 @@ impl Core {
         self.judging.reload(judging::Reload { policy: policy.clone(), said }).await;
         let changes = settings::changes(settings);
         self.pipeline.live.store(Arc::new(Live { policy, changes }));
-        self.board.set_rules(rules);
+        self.pinning.reload(rules, Places::of(settings)).await;
         Ok(())
     }
 

@@ -15,6 +15,7 @@ mod fixtures;
 mod log;
 mod order;
 mod page;
+mod pinning;
 mod records;
 mod reload;
 mod rename;
