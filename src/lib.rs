@@ -43,6 +43,7 @@ pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod correlate;
+pub mod coverage;
 pub mod emit;
 pub mod engine;
 pub mod export;

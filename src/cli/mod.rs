@@ -1,6 +1,7 @@
 //! The command line: one file a command. Results go to stdout, everything else to stderr.
 
 mod completions;
+pub mod coverage;
 pub mod demo;
 pub mod explain;
 pub mod input;
@@ -86,6 +87,8 @@ enum Command {
     Replay(replay::ReplayArgs),
     /// One chain: every fact, the rule that fired, what would change the verdict
     Explain(explain::ExplainArgs),
+    /// What was observed of each tool, and what to add so that calls leave `unverified`
+    Coverage(coverage::CoverageArgs),
     /// Checks a configuration: all mistakes at once
     Validate(validate::ValidateArgs),
     /// Contracts: pins tools and says what changed since
@@ -156,6 +159,7 @@ fn dispatch(command: Command) -> Exit {
         Command::Demo(args) => demo::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Explain(args) => explain::run(&args),
+        Command::Coverage(args) => coverage::run(&args),
         Command::Validate(args) => validate::run(&args),
         Command::Lock(args) => lock::run(&args),
         Command::Completions(args) => completions::run(&args),

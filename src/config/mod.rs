@@ -18,12 +18,13 @@ mod tree;
 #[cfg(test)]
 mod tests;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub use forms::is_loopback;
 pub use mistake::Mistake;
 pub use settings::Settings;
 
+use crate::model::policy::Rule;
 use section::{Notes, Section};
 use tree::{Env, Node};
 
@@ -63,6 +64,31 @@ pub fn load_with(sources: &Sources, env: Env<'_>) -> Result<Settings, Vec<Mistak
         return Ok(settings);
     }
     Err(mistakes)
+}
+
+/// The evidence rules of a file: a configuration, or `evidence:` alone, or the bare list.
+pub fn rules(path: &Path) -> Result<(Vec<Rule>, Vec<Mistake>), Vec<Mistake>> {
+    let env = |name: &str| std::env::var(name).ok();
+    let mut mistakes = Vec::new();
+    let read = tree::read_file(path, &env, &mut mistakes);
+    let tree = read.map_or_else(Node::empty, as_configuration);
+    let root = tree.clone();
+    let settings = check(&root, &tree, &env, &mut mistakes);
+    match mistakes.iter().all(|mistake| mistake.warning) {
+        true => Ok((settings.policy.evidence, mistakes)),
+        false => Err(mistakes),
+    }
+}
+
+/// Rules alone as they would stand in a configuration.
+fn as_configuration(node: Node) -> Node {
+    let bare = matches!(node.value, tree::Value::List(_));
+    let path: &[&str] = match bare {
+        true => &["processors", "mcp_verdict", "evidence"],
+        false if node.get("evidence").is_some() => &["processors", "mcp_verdict"],
+        false => &[],
+    };
+    path.iter().rev().fold(node, |inner, name| inner.under(name))
 }
 
 /// Mistakes that show only in the files a configuration names.

@@ -44,6 +44,13 @@ impl Node {
         entries.iter().find(|(k, _)| k.name == key).map(|(_, node)| node)
     }
 
+    /// A map that holds this node under one key.
+    pub fn under(self, name: &str) -> Node {
+        let (place, base) = (self.place.clone(), self.base.clone());
+        let key = Key { name: name.to_string(), place: place.clone() };
+        Node { place, base, value: Value::Map(vec![(key, self)]) }
+    }
+
     /// Maps merge key by key; anything else that is newer replaces what is older. An absent value
     /// over a map leaves the map.
     pub fn merge(&mut self, newer: Node) {

@@ -8,6 +8,7 @@
 )]
 
 mod canary;
+mod coverage;
 mod digests;
 mod docs;
 mod edge;

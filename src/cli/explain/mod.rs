@@ -5,19 +5,14 @@
 mod text;
 mod trials;
 
+use clap::{Args, ValueEnum};
 use std::io::Write;
 use std::path::PathBuf;
-use std::sync::Arc;
-
-use clap::{Args, ValueEnum};
 
 use super::{ConfigArgs, Exit, Failure, input, terminal};
-use crate::engine::{self, Explained};
-use crate::model::fact::Sighting;
-use crate::model::policy::Policy;
+pub use crate::coverage::Recording;
+use crate::engine::Explained;
 use crate::model::record::Verdict;
-use crate::normalise;
-use crate::wire::Signal;
 
 pub use trials::{Change, changes};
 
@@ -53,25 +48,6 @@ pub struct Which {
 enum Format {
     Text,
     Json,
-}
-
-/// The input, kept as it came: what could have been recorded is added to its spans.
-pub struct Recording {
-    pub exports: Vec<(Signal, Vec<u8>)>,
-    pub sightings: Vec<Sighting>,
-    pub policy: Arc<Policy>,
-}
-
-impl Recording {
-    pub fn new(exports: Vec<(Signal, Vec<u8>)>, policy: Policy) -> Self {
-        let sight = |(signal, bytes): &(Signal, Vec<u8>)| normalise::sight(*signal, bytes, &policy);
-        let sightings = exports.iter().map(sight).collect();
-        Self { sightings, exports, policy: Arc::new(policy) }
-    }
-
-    pub fn explain(&self, wanted: &dyn Fn(&Verdict) -> bool) -> Vec<Explained> {
-        engine::explain(self.sightings.clone(), &self.policy, wanted)
-    }
 }
 
 pub fn run(args: &ExplainArgs) -> Result<Exit, Failure> {

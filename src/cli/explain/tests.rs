@@ -5,7 +5,10 @@ use serde_json::{Value as Json, json};
 
 use super::*;
 use crate::config::{Sources, load_with};
+use crate::coverage::Value;
+use crate::engine;
 use crate::model::record::Record;
+use crate::wire::Signal;
 use crate::wire::json::{Limits, to_protobuf};
 
 /// Cases that between them have every ladder rung missing or failed once.
@@ -40,11 +43,11 @@ fn record(lines: &[String]) -> Recording {
 
 /// Adds the attributes to the span in the JSON text.
 fn write_in(lines: &[String], change: &Change) -> Vec<String> {
-    let value = |value: &trials::Value| match value {
-        trials::Value::Text(text) => json!({ "stringValue": text }),
-        trials::Value::Bool(flag) => json!({ "boolValue": flag }),
-        trials::Value::Int(number) => json!({ "intValue": number.to_string() }),
-        trials::Value::Texts(texts) => {
+    let value = |value: &Value| match value {
+        Value::Text(text) => json!({ "stringValue": text }),
+        Value::Bool(flag) => json!({ "boolValue": flag }),
+        Value::Int(number) => json!({ "intValue": number.to_string() }),
+        Value::Texts(texts) => {
             let values: Vec<_> = texts.iter().map(|text| json!({ "stringValue": text })).collect();
             json!({ "arrayValue": { "values": values } })
         }

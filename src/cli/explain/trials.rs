@@ -4,17 +4,12 @@
 
 use serde::Serialize;
 
-use super::Recording;
-use crate::engine::{self, Explained, Revisions};
+use crate::coverage::{Attributes, Recording, Trial, Value};
+use crate::engine::Explained;
 use crate::model::attributes::{self as key, EVIDENCE, Form};
 use crate::model::ids::{Digest16, SpanId, SpanRef, TraceId};
-use crate::model::record::{Record, Verdict};
+use crate::model::record::Verdict;
 use crate::model::words::*;
-use crate::wire::Signal;
-use crate::wire::encode::{NewAttr, NewValue};
-use crate::wire::regroup::items;
-use crate::wire::scan::SpanView;
-use crate::wire::splice::{Edit, Part, enrich, regroup};
 
 /// Attributes that were not recorded, where they would stand, and what they make of the verdict.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -26,39 +21,6 @@ pub struct Change {
     pub reason: Option<Reason>,
     pub first_failed_layer: Option<FailureLayer>,
 }
-
-#[derive(Clone, PartialEq, Debug, Serialize)]
-#[serde(untagged)]
-pub enum Value {
-    Text(String),
-    Bool(bool),
-    Int(i64),
-    Texts(Vec<String>),
-}
-
-impl Value {
-    fn to_wire(&self) -> NewValue<'_> {
-        match self {
-            Self::Text(text) => NewValue::from(text.as_str()),
-            Self::Bool(value) => NewValue::from(*value),
-            Self::Int(value) => NewValue::from(*value),
-            Self::Texts(texts) => texts.iter().map(String::as_str).collect(),
-        }
-    }
-}
-
-impl std::fmt::Display for Value {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Text(text) => f.write_str(text),
-            Self::Bool(value) => write!(f, "{value}"),
-            Self::Int(value) => write!(f, "{value}"),
-            Self::Texts(texts) => write!(f, "[{}]", texts.join(", ")),
-        }
-    }
-}
-
-type Attributes = Vec<(&'static str, Value)>;
 
 /// The span that would carry the evidence.
 #[derive(Clone, Copy)]
@@ -117,40 +79,8 @@ fn judge_with(
     attributes: &Attributes,
     chain: Digest16,
 ) -> Option<Verdict> {
-    let (number, bytes) = recording
-        .exports
-        .iter()
-        .enumerate()
-        .filter(|(_, (signal, _))| *signal == Signal::Traces)
-        .find_map(|(number, (_, bytes))| Some((number, with(bytes, at, attributes)?)))?;
-    let mut sightings = recording.sightings.clone();
-    sightings[number] = crate::normalise::sight(Signal::Traces, &bytes, &recording.policy);
-    let records = engine::replay(sightings, &recording.policy, Revisions::Final);
-    records.into_iter().find_map(|record| match record {
-        Record::Verdict(verdict) if verdict.id == chain => Some(*verdict),
-        _ => None,
-    })
-}
-
-/// The export with the attributes added to that span; `None` where it does not hold it.
-fn with(export: &[u8], at: SpanRef, attributes: &Attributes) -> Option<Vec<u8>> {
-    let is = |item: &[u8]| {
-        let span = SpanView::parse(item, 0);
-        span.trace_id() == at.trace.0 && span.span_id() == at.span.0
-    };
-    items(export).any(|item| is(item.bytes)).then_some(())?;
-    let add: Vec<NewAttr<'_>> =
-        attributes.iter().map(|(key, value)| NewAttr { key, value: value.to_wire() }).collect();
-    let edit = Edit { add: &add, ..Edit::default() };
-    let parts: Vec<_> = items(export)
-        .map(|item| {
-            let span = if is(item.bytes) { enrich(item.bytes, &edit) } else { item.bytes.to_vec() };
-            (item.resource.origin(), item.scope.origin(), span)
-        })
-        .collect();
-    let parts: Vec<Part<'_>> =
-        parts.iter().map(|(resource, scope, item)| Part { resource, scope, item }).collect();
-    Some(regroup(&parts))
+    let trial = Trial { attributes: [(at, attributes.clone())].into(), ..Trial::default() };
+    recording.verdicts(&trial).find(|verdict| verdict.id == chain)
 }
 
 /// Values worth trying for a key of the registry. Keys whose value only means something beside

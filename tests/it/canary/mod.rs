@@ -8,11 +8,14 @@ mod program;
 use std::fmt::Write as _;
 
 use mcp_verdict::cli::{explain, table};
+use mcp_verdict::coverage;
 use mcp_verdict::emit::{Enrich, attributes, event, metrics, span};
 use mcp_verdict::engine::{Effect, Engine, Limits, Revisions, replay};
 use mcp_verdict::model::fact::Sighting;
 use mcp_verdict::model::ids::{Arrival, Position, SECOND};
+use mcp_verdict::model::policy::Policy;
 use mcp_verdict::model::record::{Record, Verdict};
+use mcp_verdict::wire::Signal;
 use serde_json::Value;
 
 use crate::fixtures::{self, Recording, captures, cases, exports_of};
@@ -75,6 +78,16 @@ impl Watch {
         self.bytes("table", &out);
     }
 
+    fn coverage(&mut self, exports: Vec<(Signal, Vec<u8>)>, policy: &Policy) {
+        let recording = coverage::Recording::new(exports, policy.clone());
+        let tools = coverage::tools(&recording);
+        self.text("coverage", &serde_json::to_string(&tools).unwrap());
+        for advice in coverage::advice::advice(&recording, &tools).into_iter().flatten() {
+            self.text("advice", &format!("{advice:?}"));
+            self.text("advice, to paste", &coverage::config(&advice.parts));
+        }
+    }
+
     fn live(&mut self, recording: &Recording, sightings: &[Sighting]) {
         let mut engine = Engine::new(recording.policy.clone(), Limits::default());
         let mut now = Arrival { monotonic: SECOND, wall: 2_000_000_000 * SECOND };
@@ -119,11 +132,13 @@ fn check(recordings: &[Read], kind: Option<&'static str>, how: How) -> u64 {
             continue;
         }
         planted += plants.planted;
-        let sightings = fixtures::sightings(&exports_of(&documents), &recording.policy);
+        let exports = exports_of(&documents);
+        let sightings = fixtures::sightings(&exports, &recording.policy);
         let mut watch = Watch::default();
         watch.replayed(recording, &sightings);
         if kind.is_none() {
             watch.live(recording, &sightings);
+            watch.coverage(exports, &recording.policy);
         }
         assert!(watch.bytes > 0, "{}: nothing came out", recording.name);
         let name = format!("{} ({}, {how:?})", recording.name, kind.unwrap_or("all"));

@@ -13,8 +13,17 @@ use source::{Source, line_of, read_all};
 const RULES: &[&str] = &["normalise", "correlate", "judge", "catalog", "incident", "emit"];
 
 /// The core: no I/O, no clock, no randomness, no logging, no async, nothing without an order.
-const CORE: &[&str] =
-    &["model", "normalise", "correlate", "judge", "catalog", "incident", "emit", "engine"];
+const CORE: &[&str] = &[
+    "model",
+    "normalise",
+    "correlate",
+    "judge",
+    "catalog",
+    "incident",
+    "emit",
+    "engine",
+    "coverage",
+];
 
 /// Each part of the program, and which others it may import.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
@@ -28,6 +37,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     // Generated messages.
     ("proto", &[]),
     ("engine", &["model", "normalise", "correlate", "judge", "catalog", "incident", "emit"]),
+    ("coverage", &["model", "wire", "normalise", "engine"]),
     ("wire", &[]),
     ("clock", &["model"]),
     ("receive", &["wire", "model", "clock"]),
