@@ -1,19 +1,21 @@
 //! The only place that asks what time it is.
 //!
-//! Promises: monotonic time starts near zero with the process and never runs backwards; the core
+//! Promises: monotonic time starts with the process and never runs backwards; the core
 //! gets both times as an argument and never asks.
 
 use std::sync::LazyLock;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use crate::model::ids::Arrival;
+use crate::model::ids::{Arrival, Nanos, SECOND};
 
 static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+/// What the core's time starts at: what is older than the process has a time too.
+const BEGAN: Nanos = 86_400 * SECOND;
 
 /// Both clocks, in nanoseconds.
 pub fn now() -> Arrival {
-    let monotonic = u64::try_from(START.elapsed().as_nanos()).unwrap_or(u64::MAX);
-    Arrival { monotonic, wall: wall() }
+    let elapsed = u64::try_from(START.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    Arrival { monotonic: BEGAN.saturating_add(elapsed), wall: wall() }
 }
 
 /// Unix time in nanoseconds; zero before 1970.

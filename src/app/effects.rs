@@ -3,12 +3,14 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::outputs::{Gathered, Outputs};
 use super::release::{Changes, Release};
 use crate::emit::metrics::{self, Counted};
 use crate::emit::{Which, event, span};
 use crate::engine::{Effect, Engine};
-use crate::export::{Hold, Origin, Outbox};
+use crate::export::{Hold, Origin};
 use crate::log::OutId;
 use crate::model::ids::{Arrival, Digest16, SpanRef};
 use crate::model::policy::Policy;
@@ -29,7 +31,6 @@ pub struct Effects {
 /// What effects are carried out with.
 pub struct Parts {
     pub hold: Arc<Hold>,
-    pub outbox: Arc<Outbox>,
     pub outputs: Outputs,
     pub meters: VerdictMeters,
     pub said: Said,
@@ -49,6 +50,14 @@ pub struct Said {
 struct Told {
     counted: Counted,
     resource: Origin,
+}
+
+/// The same, as a checkpoint holds it.
+#[derive(Default, Serialize, Deserialize)]
+struct Kept {
+    resources: Vec<Vec<u8>>,
+    /// By chain: the place of its resource, and what it has added to the counts.
+    told: Vec<(Digest16, usize, Counted)>,
 }
 
 /// Chains that are remembered for their counts.
@@ -74,6 +83,10 @@ impl Effects {
             match effect {
                 Effect::Verdict(verdict) => {
                     self.verdict(&verdict, now, &mut logs, &mut spans);
+                    self.parts.recorder.verdict(*verdict);
+                }
+                Effect::Recalled(verdict) => {
+                    self.recall(&verdict);
                     self.parts.recorder.verdict(*verdict);
                 }
                 Effect::Session(session) => {
@@ -106,9 +119,9 @@ impl Effects {
             }
         }
         self.parts.recorder.publish();
-        release.send(&self.parts.outbox);
         self.parts.outputs.push(spans.take(&self.scope));
         self.parts.outputs.push(logs.take(&self.scope));
+        self.parts.outputs.release(release.parcels());
     }
 
     /// From now on things are said so.
@@ -125,9 +138,9 @@ impl Effects {
     pub fn end(&mut self) {
         let mut release = Release::new(self.parts.said.changes);
         for leaving in self.parts.hold.release_all() {
-            release.add(leaving, None, &self.parts.outbox);
+            release.add(leaving, None);
         }
-        release.send(&self.parts.outbox);
+        self.parts.outputs.release(release.parcels());
     }
 
     fn verdict(
@@ -137,23 +150,64 @@ impl Effects {
         logs: &mut Gathered,
         spans: &mut Gathered,
     ) {
-        let told = self.told.get(&verdict.id);
-        let (known, counted) = match told {
-            Some(told) => (Some(told.resource.clone()), &told.counted),
-            None => (None, &Counted::default()),
+        let (known, counted) = match self.told.get(&verdict.id) {
+            Some(told) => (Some(told.resource.clone()), told.counted.clone()),
+            // An earlier process counted it.
+            None if verdict.revision > 1 => {
+                (None, metrics::verdict(verdict, &Counted::default()).0)
+            }
+            None => (None, Counted::default()),
         };
-        let (counted, samples) = metrics::verdict(verdict, counted);
+        let (counted, samples) = metrics::verdict(verdict, &counted);
         samples.iter().for_each(|sample| self.parts.meters.record(sample));
         let resource = known.unwrap_or_else(|| self.resource(verdict.operator.span));
-        if self.parts.said.events.wants(verdict) {
-            let item = event::verdict(verdict, now.wall);
-            logs.add(resource.clone(), item, Some(out_id(verdict)));
+        match self.parts.said.events.wants(verdict) {
+            true => {
+                let item = event::verdict(verdict, now.wall);
+                logs.add(resource.clone(), item, Some(out_id(verdict)));
+            }
+            false => logs.name(out_id(verdict)),
         }
         if self.parts.said.spans.wants(verdict) {
             let item = span::verdict(verdict);
-            spans.add(resource.clone(), item, Some(out_id(verdict)));
+            spans.add(resource.clone(), item, None);
         }
         self.remember(verdict.id, Told { counted, resource });
+    }
+
+    /// Said by an earlier process: neither said nor counted again.
+    fn recall(&mut self, verdict: &Verdict) {
+        if !self.told.contains_key(&verdict.id) {
+            let (counted, _) = metrics::verdict(verdict, &Counted::default());
+            let resource = self.resource(verdict.operator.span);
+            self.remember(verdict.id, Told { counted, resource });
+        }
+    }
+
+    /// What was said of each chain, and under which resource, for the next process.
+    pub fn told(&self) -> Vec<u8> {
+        let mut kept = Kept::default();
+        let mut places = HashMap::new();
+        for (id, told) in self.order.iter().filter_map(|id| Some((id, self.told.get(id)?))) {
+            let place = *places.entry(told.resource.clone()).or_insert_with(|| {
+                kept.resources.push(told.resource.to_vec());
+                kept.resources.len() - 1
+            });
+            kept.told.push((*id, place, told.counted.clone()));
+        }
+        // Values in memory can always be written to memory.
+        postcard::to_stdvec(&kept).unwrap_or_default()
+    }
+
+    /// Takes up what an earlier process told. Whether it could be read.
+    pub fn take_up(&mut self, told: &[u8]) -> bool {
+        let Ok(kept) = postcard::from_bytes::<Kept>(told) else { return false };
+        let resources: Vec<Origin> = kept.resources.into_iter().map(Origin::from).collect();
+        for (id, place, counted) in kept.told {
+            let Some(resource) = resources.get(place).cloned() else { return false };
+            self.remember(id, Told { counted, resource });
+        }
+        true
     }
 
     fn remember(&mut self, id: Digest16, told: Told) {
@@ -193,13 +247,18 @@ impl Effects {
     ) {
         let verdict = with.and_then(|id| engine.latest(&id));
         for leaving in self.parts.hold.release(span) {
-            release.add(leaving, verdict, &self.parts.outbox);
+            release.add(leaving, verdict);
         }
     }
 }
 
 /// Names a revision and its content; the time of judging is no part of it.
 fn out_id(verdict: &Verdict) -> OutId {
-    let content = event::verdict(verdict, 0);
-    OutId { chain: verdict.id, revision: verdict.revision, digest: Digest16::of(&[&content]) }
+    OutId {
+        chain: verdict.id,
+        span: verdict.operator.span,
+        revision: verdict.revision,
+        closes: verdict.operator.merged_into.is_some(),
+        digest: verdict.digest(),
+    }
 }

@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
+use super::checkpoints::Ticket;
 use super::effects::{Effects, Said};
 use crate::clock;
-use crate::engine::Engine;
+use crate::engine::{Checkpoint, Claim, Engine};
+use crate::log::OutId;
 use crate::model::fact::{Bone, Fact, Sighting};
 use crate::model::ids::Position;
 use crate::model::policy::Policy;
@@ -16,10 +18,31 @@ use crate::page::Board;
 
 /// All that reaches the engine.
 enum Event {
-    Sighting { position: Position, sighting: Sighting, room: OwnedSemaphorePermit },
+    Sighting {
+        position: Position,
+        sighting: Sighting,
+        room: OwnedSemaphorePermit,
+        unfolded: Ticket,
+    },
+    Claims(Vec<OutId>),
+    /// All that an earlier process left has been seen.
+    Begin,
     Tick,
     Reload(Box<Reload>),
-    Drain(oneshot::Sender<()>),
+    Checkpoint(oneshot::Sender<Snapshot>),
+    Drain(oneshot::Sender<Snapshot>),
+}
+
+/// What there is of an earlier process, and whether a later one will go on.
+pub struct Left {
+    pub engine: Option<Checkpoint>,
+    pub goes_on: bool,
+}
+
+/// What the engine and its effects know, for the next process.
+pub struct Snapshot {
+    pub engine: Checkpoint,
+    pub told: Vec<u8>,
 }
 
 /// What a reload changes of judging.
@@ -75,6 +98,7 @@ impl Judging {
         effects: Effects,
         board: Arc<Board>,
         settle: Duration,
+        left: Left,
     ) -> std::io::Result<Self> {
         // Every event holds at least one block, ticks aside.
         let (events, received) = mpsc::channel(BLOCKS + 16);
@@ -84,7 +108,10 @@ impl Judging {
             Judging { events, room: Arc::new(Semaphore::new(BLOCKS)), progress: progress.clone() };
         let thread = std::thread::Builder::new().name("engine".into());
         thread.spawn(move || {
-            Thread { engine, effects, board, progress: progress.clone() }.run(received);
+            let goes_on = left.goes_on;
+            let mut thread = Thread { engine, effects, board, goes_on, progress: progress.clone() };
+            thread.restore(left.engine);
+            thread.run(received);
             progress.ended.store(true, Ordering::Relaxed);
         })?;
         tokio::spawn(judging.clone().tick());
@@ -120,9 +147,10 @@ impl Judging {
     }
 
     /// Shows the engine what one export held.
-    pub fn see(&self, position: Position, sighting: Sighting, room: Room) {
+    pub fn see(&self, position: Position, sighting: Sighting, room: Room, unfolded: Ticket) {
         // There is a place for every block; the thread ends with the process.
-        let _ = self.events.try_send(Event::Sighting { position, sighting, room: room.0 });
+        let _ =
+            self.events.try_send(Event::Sighting { position, sighting, room: room.0, unfolded });
     }
 
     /// Another policy for what is seen after this.
@@ -133,13 +161,31 @@ impl Judging {
         let _ = self.events.send(Event::Reload(Box::new(reload))).await;
     }
 
-    /// Everything held leaves; the engine ends.
-    pub async fn drain(&self) {
+    /// Tells the engine what an earlier process said.
+    pub async fn claim(&self, ids: Vec<OutId>) {
+        // The thread ends with the process.
+        let _ = self.events.send(Event::Claims(ids)).await;
+    }
+
+    /// Lets the engine judge; before, it only gathers what an earlier process left.
+    pub async fn begin(&self) {
+        // The thread ends with the process.
+        let _ = self.events.send(Event::Begin).await;
+    }
+
+    /// What the engine knows when it has seen all that was sent to it before.
+    pub async fn snapshot(&self) -> Option<Snapshot> {
+        let (done, snapshot) = oneshot::channel();
+        self.events.send(Event::Checkpoint(done)).await.ok()?;
+        snapshot.await.ok()
+    }
+
+    /// Everything held leaves; the engine ends. What it knew at the end.
+    pub async fn drain(&self) -> Option<Snapshot> {
         let (done, drained) = oneshot::channel();
-        if self.events.send(Event::Drain(done)).await.is_ok() {
-            // An engine that has ended holds nothing.
-            let _ = drained.await;
-        }
+        self.events.send(Event::Drain(done)).await.ok()?;
+        // An engine that has ended holds nothing.
+        drained.await.ok()
     }
 
     /// Exports that wait for the engine.
@@ -168,29 +214,47 @@ struct Thread {
     engine: Engine,
     effects: Effects,
     board: Arc<Board>,
+    goes_on: bool,
     progress: Arc<Progress>,
 }
 
 impl Thread {
+    fn restore(&mut self, left: Option<Checkpoint>) {
+        if let Some(checkpoint) = left {
+            let now = clock::now();
+            let effects = self.engine.restore(checkpoint, now);
+            self.effects.apply(effects, &self.engine, now);
+        }
+    }
+
     fn run(mut self, mut events: mpsc::Receiver<Event>) {
+        let mut began = false;
         while let Some(event) = events.blocking_recv() {
             match event {
-                Event::Sighting { position, sighting, room } => {
+                Event::Sighting { position, sighting, room, unfolded } => {
                     self.engine.see(position, sighting, clock::now());
-                    drop(room);
+                    drop((room, unfolded));
                 }
-                Event::Tick => self.tick(),
+                Event::Claims(ids) => {
+                    for OutId { chain, span, revision, closes, digest } in ids {
+                        let claim = Claim { key: span, revision, closes, digest };
+                        self.engine.claim(chain, claim, clock::now());
+                    }
+                }
+                Event::Begin => began = true,
+                Event::Tick if began => self.tick(),
+                Event::Tick => self.progress.ticking.store(false, Ordering::Relaxed),
                 Event::Reload(reload) => {
                     self.engine.reload(reload.policy);
                     self.effects.reload(reload.said);
                 }
-                Event::Drain(done) => {
-                    let effects = self.engine.drain(clock::now());
-                    self.publish();
-                    self.effects.apply(effects, &self.engine, clock::now());
-                    self.effects.end();
+                Event::Checkpoint(done) => {
                     // Who asked may have stopped waiting.
-                    let _ = done.send(());
+                    let _ = done.send(self.snapshot());
+                }
+                Event::Drain(done) => {
+                    self.drain();
+                    let _ = done.send(self.snapshot());
                     return;
                 }
             }
@@ -202,6 +266,17 @@ impl Thread {
         if let Some(catalogs) = self.engine.moved_references() {
             self.board.set_catalogs(catalogs);
         }
+    }
+
+    fn drain(&mut self) {
+        let effects = self.engine.drain(self.goes_on, clock::now());
+        self.publish();
+        self.effects.apply(effects, &self.engine, clock::now());
+        self.effects.end();
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        Snapshot { engine: self.engine.checkpoint(clock::now()), told: self.effects.told() }
     }
 
     fn tick(&mut self) {

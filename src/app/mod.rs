@@ -4,6 +4,7 @@
 //! or is counted as lost.
 
 mod asked;
+mod checkpoints;
 mod effects;
 mod judging;
 pub mod lockfile;
@@ -36,6 +37,7 @@ use crate::page::{self, Board};
 use crate::receive::{self, ListenError, Page, Receivers};
 use crate::telemetry::health::{Health, Report};
 use crate::telemetry::{self, Meters, VerdictMeters, registry};
+use checkpoints::Checkpoints;
 use effects::Effects;
 use judging::Judging;
 use outputs::Outputs;
@@ -145,6 +147,7 @@ impl App {
         let beside = Some((page::GRPC_PREFIX, api));
         let receiving = settings::receive(settings);
         let receivers = Receivers::start(&receiving, received, intake, beside).await?;
+        tokio::spawn(core.checkpoints().run());
         let shutdown_timeout = Duration::from_nanos(settings.service.shutdown_timeout);
         Ok(App { receivers, page, core, metrics_address, health_address, shutdown_timeout })
     }
@@ -186,15 +189,19 @@ impl App {
         if let Some(page) = self.page {
             page.stop(left() / 8).await;
         }
+        let checkpoints = self.core.checkpoints();
         let Core { judging, outputs, meters, outbox, log, pinning, .. } = self.core;
-        // Held spans leave with what is known, then what was said of them.
-        let _ = tokio::time::timeout(left() / 2, judging.drain()).await;
+        // Held spans leave with what is known, after what was said of them is logged.
+        let known = tokio::time::timeout(left() / 2, judging.drain()).await;
         let _ = tokio::time::timeout(left() / 4, pinning.round()).await;
         let _ = tokio::time::timeout(left() / 2, outputs.flush()).await;
         // The last push waits for its own thread: not on ours.
         let last_push = tokio::task::spawn_blocking(move || meters.shutdown());
         let _ = tokio::time::timeout(left() / 2, last_push).await;
-        let owed = outbox.drain(left()).await;
+        let owed = outbox.drain(left().mul_f32(0.9)).await;
+        if let Ok(Some(known)) = known {
+            let _ = tokio::time::timeout(left(), checkpoints.write_last(known)).await;
+        }
         let last = log.clone();
         // Marks of the last deliveries: a device that hangs is not waited for.
         let flushed = tokio::task::spawn_blocking(move || last.flush());
@@ -224,17 +231,17 @@ impl Core {
         let board = Arc::new(Board::default());
         board.set_rules(rules);
         let changes = settings::changes(settings);
-        let effects = Effects::new(effects::Parts {
+        let mut effects = Effects::new(effects::Parts {
             hold: hold.clone(),
-            outbox: outbox.clone(),
             outputs: outputs.clone(),
             meters: judged.clone(),
             said: asked::said(settings, policy.clone()),
             recorder: Recorder::new(board.clone(), asked::remembered(settings)),
         });
         let engine = Engine::new(policy.clone(), settings::engine(settings));
+        let left = checkpoints::left(&*log, &mut effects);
         let settle = Duration::from_nanos(policy.settle);
-        let judging = Judging::start(engine, effects, board.clone(), settle);
+        let judging = Judging::start(engine, effects, board.clone(), settle, left);
         let judging = judging.map_err(|error| StartError::Thread(error.to_string()))?;
         let pipeline = Arc::new(Pipeline {
             log: log.clone(),
@@ -243,6 +250,7 @@ impl Core {
             judging: judging.clone(),
             live: ArcSwap::from_pointee(Live { policy, changes }),
             meters: judged,
+            unfolded: Arc::default(),
             backlog: settings::storage(settings).memory,
         });
         let pinning = Pinning::new(board.clone(), Places::of(settings));
@@ -263,6 +271,15 @@ impl Core {
         self.pipeline.live.store(Arc::new(Live { policy, changes }));
         self.pinning.reload(rules, Places::of(settings)).await;
         Ok(())
+    }
+
+    fn checkpoints(&self) -> Checkpoints {
+        Checkpoints {
+            log: self.log.clone(),
+            judging: self.judging.clone(),
+            outputs: self.outputs.clone(),
+            unfolded: self.pipeline.unfolded.clone(),
+        }
     }
 
     /// Gauges that are looked at when metrics are read.

@@ -1,4 +1,5 @@
-//! What of ours leaves: events and verdict spans, logged before they are sent.
+//! What of ours leaves: events and verdict spans, logged before they are sent, and spans that name
+//! a verdict, sent after it is logged.
 
 use std::sync::Arc;
 
@@ -41,12 +42,17 @@ impl Gathered {
         self.ids.extend(id);
     }
 
+    /// Names a verdict that is said by no item here, so that it is logged all the same.
+    pub fn name(&mut self, id: OutId) {
+        self.ids.push(id);
+    }
+
     /// What was gathered, as one request; `None` when nothing was.
     pub fn take(&mut self, scope: &[u8]) -> Option<Output> {
         let items = std::mem::take(&mut self.items);
         let ids = std::mem::take(&mut self.ids);
         self.bytes = 0;
-        if items.is_empty() {
+        if items.is_empty() && ids.is_empty() {
             return None;
         }
         let part = |(resource, item)| {
@@ -70,6 +76,7 @@ pub struct Output {
 
 enum Event {
     Output(Output),
+    Release(Vec<Parcel>),
     Flush(oneshot::Sender<()>),
 }
 
@@ -89,6 +96,9 @@ impl Outputs {
             while let Some(event) = events.recv().await {
                 match event {
                     Event::Output(output) => send(output, &*log, &outbox, &lost).await,
+                    Event::Release(parcels) => {
+                        parcels.iter().for_each(|parcel| outbox.push(parcel));
+                    }
                     // Who asked may have stopped waiting.
                     Event::Flush(done) => {
                         let _ = done.send(());
@@ -104,6 +114,15 @@ impl Outputs {
         if let Some(output) = output {
             // The task ends with the process.
             let _ = self.sender.blocking_send(Event::Output(output));
+        }
+    }
+
+    /// Hands over spans that leave once everything handed over before is logged: no verdict is seen
+    /// that a next process would not know of.
+    pub fn release(&self, parcels: Vec<Parcel>) {
+        if !parcels.is_empty() {
+            // The task ends with the process.
+            let _ = self.sender.blocking_send(Event::Release(parcels));
         }
     }
 
@@ -132,7 +151,10 @@ async fn send(output: Output, log: &dyn Log, outbox: &Outbox, lost: &Counter<u64
             return;
         }
     };
-    outbox.ledger.open(position, outbox.lanes_of(output.signal), true, 0);
+    outbox.ledger.open(position, outbox.lanes_of(output.signal), output.items > 0, 0);
+    if output.items == 0 {
+        return;
+    }
     outbox.push(&Parcel {
         signal: output.signal,
         plain_length: output.bytes.len(),

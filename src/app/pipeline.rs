@@ -9,10 +9,11 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 
+use super::checkpoints::{Ticket, Unfolded};
 use super::judging::{Judging, Room};
 use super::release::{Changes, Release};
 use crate::export::{Due, Hold, Outbox, Parcel};
-use crate::log::{Kind, Log, Mark, Part, Record, Refused};
+use crate::log::{Kind, Log, Mark, Part, Pending, Record, Refused};
 use crate::model::fact::{Bone, Sighting};
 use crate::model::ids::{Position, SpanRef, sane};
 use crate::model::policy::Policy;
@@ -37,12 +38,15 @@ pub struct Pipeline {
     pub judging: Judging,
     pub live: ArcSwap<Live>,
     pub meters: VerdictMeters,
+    pub unfolded: Arc<Unfolded>,
     /// Bytes that may wait to be delivered: they lie in memory, also those that are on disk.
     pub backlog: u64,
 }
 
 /// When a sender that met a full log or a busy engine may come again.
 const COME_BACK: Duration = Duration::from_secs(2);
+/// Bytes of the log that are taken up at a time.
+const PAGE: u64 = 8 << 20;
 /// Exports up to this size are looked at where they were read, larger ones on the pool.
 const IN_PLACE: usize = 64 << 10;
 
@@ -53,8 +57,9 @@ impl Pipeline {
         let room = self.room(&sighting).await?;
         // A sender that leaves now cancels its request, but not what was written of it.
         let stored = tokio::spawn(async move {
+            let unfolded = self.unfolded.clone().begin(&*self.log);
             let position = self.append(&export).await?;
-            self.dispatch(position, export, sighting, room);
+            self.dispatch(position, export, sighting, room.map(|room| (room, unfolded)));
             Ok(())
         });
         stored.await.unwrap_or(Err(Refusal::Stopping))
@@ -108,11 +113,11 @@ impl Pipeline {
         position: Position,
         export: Received,
         sighting: Sighting,
-        room: Option<Room>,
+        room: Option<(Room, Ticket)>,
     ) {
         self.deliver(position, &export, &sighting, &[]);
-        if let Some(room) = room {
-            self.judging.see(position, sighting, room);
+        if let Some((room, unfolded)) = room {
+            self.judging.see(position, sighting, room, unfolded);
         }
     }
 
@@ -131,39 +136,60 @@ impl Pipeline {
         }
     }
 
-    /// Takes up what a log holds from before, in its order: what is not delivered leaves, and the
-    /// engine sees all of it again.
+    /// Takes up what a log holds from before, in its order: what is not delivered leaves, the
+    /// engine sees all of it again and is told what was said already. It judges from then on.
     ///
     /// # Errors
     /// When the log cannot be read.
     pub async fn resume(&self) -> io::Result<usize> {
-        let pending = self.log.recover()?;
-        let count = pending.len();
-        for record in pending {
-            let (position, marks) = (record.position, record.marks);
-            let Some(export) = received(record.record) else {
-                // It was readable when it was accepted: its damage is the log's to count.
-                self.log.mark(position, Mark::Done);
-                continue;
-            };
-            let mut sighting = match export.kind {
-                Kind::In => {
-                    let policy = self.live.load().policy.clone();
-                    sight(export.received.signal, &export.received.plain, &policy)
-                }
-                Kind::Out(_) => Sighting::default(),
-            };
-            leave_untimed(&mut sighting);
-            self.deliver(position, &export.received, &sighting, &marks);
-            // Recovery waits for the engine as long as it takes.
-            while let Some(room) = self.judging.room_for(&sighting) {
-                if let Some(room) = room.await {
-                    self.judging.see(position, sighting, room);
-                    break;
-                }
+        let (mut count, mut after) = (0, Position(0));
+        loop {
+            let page = self.log.recover_page(after, PAGE)?;
+            let Some(last) = page.last() else { break };
+            after = last.position;
+            for record in page {
+                count += usize::from(record.marks != [Mark::Done]);
+                self.take_up(record).await;
             }
         }
+        self.judging.begin().await;
         Ok(count)
+    }
+
+    async fn take_up(&self, record: Pending) {
+        let Pending { position, record, marks } = record;
+        let done = marks == [Mark::Done];
+        if let Kind::Out(ids) = &record.kind {
+            self.judging.claim(ids.clone()).await;
+            if done {
+                return;
+            }
+        }
+        let Some(export) = received(record) else {
+            // It was readable when it was accepted: its damage is the log's to count.
+            return self.log.mark(position, Mark::Done);
+        };
+        let mut sighting = match export.kind {
+            Kind::In => {
+                let policy = self.live.load().policy.clone();
+                sight(export.received.signal, &export.received.plain, &policy)
+            }
+            Kind::Out(_) => Sighting::default(),
+        };
+        leave_untimed(&mut sighting);
+        if done {
+            self.hold.remember(&export.received.plain, &sighting.held);
+            sighting.held.clear();
+        } else {
+            self.deliver(position, &export.received, &sighting, &marks);
+        }
+        let unfolded = self.unfolded.clone().begin(&*self.log);
+        // Recovery waits for the engine as long as it takes.
+        while let Some(room) = self.judging.room_for(&sighting) {
+            if let Some(room) = room.await {
+                return self.judging.see(position, sighting, room, unfolded);
+            }
+        }
     }
 
     /// What leaves at once: the body as it came where nothing touches it; `None` where every item
@@ -197,9 +223,9 @@ impl Pipeline {
         self.meters.evicted("held_spans", evicted.len() as u64);
         let mut release = Release::new(self.live.load().changes);
         for leaving in evicted {
-            release.add(leaving, None, &self.outbox);
+            release.add(leaving, None);
         }
-        release.send(&self.outbox);
+        release.parcels().iter().for_each(|parcel| self.outbox.push(parcel));
     }
 }
 

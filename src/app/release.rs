@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crate::emit::attributes;
 use crate::emit::redaction::Plan;
 use crate::emit::{Enrich, Redact};
-use crate::export::{Due, Leaving, Outbox, Parcel};
+use crate::export::{Due, Leaving, Parcel};
 use crate::log::Part;
 use crate::model::attributes::{LIST_DEFINITIONS, VERDICT_PREFIX};
 use crate::model::ids::Position;
@@ -72,6 +72,7 @@ pub struct Release {
     changes: Changes,
     leaving: Vec<(Leaving, Vec<u8>)>,
     bytes: usize,
+    parcels: Vec<Parcel>,
 }
 
 /// A parcel is closed at this size: a piece of a release can be delivered before the rest.
@@ -79,21 +80,26 @@ const PARCEL: usize = 1 << 20;
 
 impl Release {
     pub fn new(changes: Changes) -> Self {
-        Release { changes, leaving: Vec::new(), bytes: 0 }
+        Release { changes, leaving: Vec::new(), bytes: 0, parcels: Vec::new() }
     }
 
     /// Adds a span, enriched by a verdict where there is one.
-    pub fn add(&mut self, leaving: Leaving, verdict: Option<&Verdict>, outbox: &Outbox) {
+    pub fn add(&mut self, leaving: Leaving, verdict: Option<&Verdict>) {
         let span = self.changes.span(&leaving.span, verdict);
         self.bytes += span.len();
         self.leaving.push((leaving, span));
         if self.bytes >= PARCEL {
-            self.send(outbox);
+            self.close();
         }
     }
 
-    /// Sends what was added.
-    pub fn send(&mut self, outbox: &Outbox) {
+    /// What was added, on its way out.
+    pub fn parcels(mut self) -> Vec<Parcel> {
+        self.close();
+        self.parcels
+    }
+
+    fn close(&mut self) {
         let leaving = std::mem::take(&mut self.leaving);
         self.bytes = 0;
         if leaving.is_empty() {
@@ -106,7 +112,7 @@ impl Release {
         let parts: Vec<regroup::Part<'_>> =
             leaving.iter().map(|(from, span)| part((from, span.as_slice()))).collect();
         let bytes = Bytes::from(regroup::regroup(&parts));
-        outbox.push(&Parcel {
+        self.parcels.push(Parcel {
             signal: Signal::Traces,
             plain_length: bytes.len(),
             bytes,

@@ -100,6 +100,7 @@ pub fn storage(settings: &config::Settings) -> log::Settings {
         },
         sync_interval: duration(from.sync_interval),
         max_size: from.max_size,
+        checkpoints: Some(crate::engine::FORMAT),
         memory: settings.limits.memory / 4,
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::model::fact::*;
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Roles {
     pub client: bool,
     pub server: bool,

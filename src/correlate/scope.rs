@@ -5,7 +5,9 @@ use crate::model::ids::{Digest16, Name, TraceId};
 use crate::model::words::{Era, Transport};
 
 /// What used to be called a session, strongest first.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(
+    Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize, serde::Deserialize,
+)]
 pub enum ScopeKey {
     /// A session id seen on either half.
     Session(Name),
@@ -50,7 +52,9 @@ pub struct Partners {
 }
 
 /// How a server was identified, strongest first.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(
+    Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize, serde::Deserialize,
+)]
 pub enum ServerName {
     Address(Name),
     Service(Name),

@@ -86,7 +86,7 @@ impl Sample {
 }
 
 /// What a chain has already added: kept beside it, so that each thing counts once.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Counted {
     /// A verdict that is not `working` was counted.
     pub settled: bool,

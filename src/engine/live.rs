@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use super::claims::Claim;
 use super::limits::Limits;
 use super::records::sort_incidents;
 use super::tables::{Now, Tables};
@@ -24,6 +25,8 @@ use crate::model::words::*;
 pub enum Effect {
     /// A new revision; revision 1 is the first.
     Verdict(Box<Verdict>),
+    /// A revision that an earlier process has said already.
+    Recalled(Box<Verdict>),
     Session(Session),
     Drift(Drift),
     Incident(Incident),
@@ -50,31 +53,37 @@ struct Held {
 }
 
 /// A chain's last revision.
-struct Sent {
-    verdict: Verdict,
-    key: SpanRef,
+pub(super) struct Sent {
+    pub verdict: Verdict,
+    pub key: SpanRef,
 }
 
 pub struct Engine {
-    tables: Tables,
+    pub(super) tables: Tables,
     held: BTreeMap<SpanRef, Held>,
     held_due: BTreeSet<(Nanos, SpanRef)>,
     /// Chains to send, by when.
     pending: BTreeMap<SpanRef, Nanos>,
     pending_due: BTreeSet<(Nanos, SpanRef)>,
-    sent: BTreeMap<Digest16, Sent>,
+    pub(super) sent: BTreeMap<Digest16, Sent>,
     /// Which id each chain was last sent under.
-    sent_as: BTreeMap<SpanRef, Digest16>,
-    sessions: BTreeMap<ScopeKey, Session>,
-    sessions_due: BTreeMap<ScopeKey, Nanos>,
-    drifts: BTreeMap<(Name, Name, Name, Option<Name>), Drift>,
-    entries: BTreeMap<Name, BTreeMap<Digest16, Entry>>,
-    incidents: BTreeMap<(Name, Name, Reason, Option<Name>), Incident>,
-    servers_due: BTreeSet<Name>,
+    pub(super) sent_as: BTreeMap<SpanRef, Digest16>,
+    pub(super) sessions: BTreeMap<ScopeKey, Session>,
+    pub(super) sessions_due: BTreeMap<ScopeKey, Nanos>,
+    pub(super) drifts: BTreeMap<(Name, Name, Name, Option<Name>), Drift>,
+    pub(super) entries: BTreeMap<Name, BTreeMap<Digest16, Entry>>,
+    pub(super) incidents: BTreeMap<(Name, Name, Reason, Option<Name>), Incident>,
+    pub(super) servers_due: BTreeSet<Name>,
+    /// What an earlier process said of chains that have not been judged again.
+    pub(super) claims: BTreeMap<Digest16, Claim>,
+    /// Records that an earlier process sent, by their digest.
+    pub(super) said: BTreeSet<Digest16>,
+    /// When these two were taken up.
+    pub(super) restored: Nanos,
     swept: Nanos,
     recorded: Nanos,
     tombstones: BTreeSet<TraceId>,
-    buried: VecDeque<TraceId>,
+    pub(super) buried: VecDeque<TraceId>,
     late: u64,
 }
 
@@ -99,6 +108,9 @@ impl Engine {
             entries: BTreeMap::new(),
             incidents: BTreeMap::new(),
             servers_due: BTreeSet::new(),
+            claims: BTreeMap::new(),
+            said: BTreeSet::new(),
+            restored: 0,
             swept: 0,
             recorded: 0,
             tombstones: BTreeSet::new(),
@@ -120,7 +132,7 @@ impl Engine {
         self.tables.see(sighting, now.monotonic);
     }
 
-    fn settle(&self) -> Nanos {
+    pub(super) fn settle(&self) -> Nanos {
         self.tables.policy.settle
     }
 
@@ -156,14 +168,15 @@ impl Engine {
         effects
     }
 
-    /// Shutdown: everything leaves with what is known; open requests are `partial`.
-    pub fn drain(&mut self, now: Arrival) -> Vec<Effect> {
+    /// Shutdown: everything leaves with what is known. Open requests are `partial`, unless the next
+    /// process `goes_on` with them.
+    pub fn drain(&mut self, goes_on: bool, now: Arrival) -> Vec<Effect> {
         let mut effects = Vec::new();
         self.judge(now);
         let all: Vec<SpanRef> = self.tables.chains.keys().copied().collect();
         for key in all {
             self.unschedule(key);
-            self.send(key, true, &mut effects);
+            self.send(key, !goes_on, &mut effects);
         }
         for (span, held) in std::mem::take(&mut self.held) {
             let with = self.names(span);
@@ -210,13 +223,13 @@ impl Engine {
         }
     }
 
-    fn schedule(&mut self, key: SpanRef, due: Nanos) {
+    pub(super) fn schedule(&mut self, key: SpanRef, due: Nanos) {
         self.unschedule(key);
         self.pending.insert(key, due);
         self.pending_due.insert((due, key));
     }
 
-    fn unschedule(&mut self, key: SpanRef) {
+    pub(super) fn unschedule(&mut self, key: SpanRef) {
         if let Some(was) = self.pending.remove(&key) {
             self.pending_due.remove(&(was, key));
         }
@@ -236,19 +249,15 @@ impl Engine {
         if self.sent_as.get(&key).is_some_and(|known| *known != id) {
             self.close(key, effects);
         }
-        let previous = self.sent.get(&id).map(|sent| &sent.verdict);
-        if let Some(previous) = previous {
-            verdict.revision = previous.revision;
-            verdict.supersedes = previous.supersedes;
-            if verdict.same_as(previous) {
-                return;
-            }
-            verdict.supersedes = Some(previous.revision);
-            verdict.revision = previous.revision + 1;
+        let claimed = self.claims.contains_key(&id);
+        let news = self.number(&mut verdict);
+        if !news && !claimed {
+            return;
         }
         self.sent.insert(id, Sent { verdict: verdict.clone(), key });
         self.sent_as.insert(key, id);
-        effects.push(Effect::Verdict(Box::new(verdict)));
+        let verdict = Box::new(verdict);
+        effects.push(if news { Effect::Verdict(verdict) } else { Effect::Recalled(verdict) });
         self.release_chain(key, id, effects);
         self.sessions_due.entry(scope).or_insert(0);
         self.note_incident(server, id, incident);
@@ -261,23 +270,31 @@ impl Engine {
         let joined = self.tables.chain_of(key).filter(stands);
         let survivor = joined.or_else(|| self.tables.call_behind(key));
         let survivor = survivor.and_then(|key| self.tables.chains.get(&key));
-        let merged_into = survivor.and_then(|entry| entry.verdict.as_ref()).map(|v| v.id);
-        if merged_into == Some(id) {
+        let survivor = survivor.and_then(|entry| entry.verdict.as_deref());
+        let merged_into = survivor.map(|verdict| verdict.id);
+        let sent = self.sent.get(&id).filter(|sent| sent.key == key);
+        let mut verdict = match (sent, self.claims.get(&id), survivor) {
+            (_, Some(claim), _) if claim.closes => return,
+            (Some(sent), ..) => sent.verdict.clone(),
+            // What an earlier process said is known by name alone: the survivor speaks for it.
+            (None, Some(_), Some(survivor)) => {
+                let mut verdict = survivor.clone();
+                (verdict.id, verdict.operator.span) = (id, key);
+                verdict
+            }
+            (None, ..) => return,
+        };
+        if merged_into == Some(id) || sent.is_some() && verdict.lifecycle == Lifecycle::Superseded {
             return;
         }
-        let Some(sent) = self.sent.get_mut(&id).filter(|sent| sent.key == key) else { return };
-        let mut verdict = sent.verdict.clone();
-        if verdict.lifecycle == Lifecycle::Superseded {
-            return;
-        }
-        verdict.supersedes = Some(verdict.revision);
-        verdict.revision += 1;
         verdict.lifecycle = Lifecycle::Superseded;
         verdict.reason = Some(Reason::Superseded);
         verdict.operator.merged_into = merged_into;
-        sent.verdict = verdict.clone();
+        let news = self.number(&mut verdict);
         let server = verdict.server.clone();
-        effects.push(Effect::Verdict(Box::new(verdict)));
+        self.sent.insert(id, Sent { verdict: verdict.clone(), key });
+        let verdict = Box::new(verdict);
+        effects.push(if news { Effect::Verdict(verdict) } else { Effect::Recalled(verdict) });
         self.note_incident(server, id, None);
     }
 
@@ -368,7 +385,8 @@ impl Engine {
             let told =
                 |session: &Session| (session.state, session.convergence, session.findings.clone());
             if self.sessions.get(&key).is_none_or(|known| told(known) != told(&session)) {
-                effects.push(Effect::Session(session.clone()));
+                let said = self.said.remove(&digest_of(&session));
+                effects.extend((!said).then(|| Effect::Session(session.clone())));
             }
             self.sessions.insert(key, session);
         }
@@ -379,7 +397,8 @@ impl Engine {
                 drift.old_digest.clone(),
                 drift.new_digest.clone(),
             );
-            if self.drifts.insert(key, drift.clone()).is_none() {
+            let said = self.said.remove(&digest_of(&drift));
+            if self.drifts.insert(key, drift.clone()).is_none() && !said {
                 effects.push(Effect::Drift(drift));
             }
         }
@@ -407,8 +426,9 @@ impl Engine {
             );
             let same = self.incidents.get(&key) == Some(&incident);
             if !same {
+                let said = self.said.remove(&digest_of(&incident));
                 self.incidents.insert(key, incident.clone());
-                effects.push(Effect::Incident(incident));
+                effects.extend((!said).then_some(Effect::Incident(incident)));
             }
         }
     }
@@ -476,6 +496,11 @@ impl Engine {
         }
         self.tables.thin_processes();
         self.thin_incidents(effects);
+        if self.swept >= self.restored.saturating_add(self.tables.policy.retention) {
+            // Whoever was not judged again by now never will be.
+            self.claims.clear();
+            self.said.clear();
+        }
     }
 
     /// The servers that were quiet longest leave first.
@@ -538,6 +563,10 @@ impl Engine {
             }
         }
         self.tables.forget_trace(&trace);
+        self.remember_buried(trace);
+    }
+
+    pub(super) fn remember_buried(&mut self, trace: TraceId) {
         if self.tombstones.insert(trace) {
             self.buried.push_back(trace);
         }

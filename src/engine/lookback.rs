@@ -57,6 +57,11 @@ impl LookBack {
         }
     }
 
+    /// What waits, with when it came.
+    pub fn items(&self) -> impl Iterator<Item = (Nanos, &Remembered)> {
+        self.ring.iter().map(|(at, item)| (*at, item))
+    }
+
     /// Drops what is older than `oldest`.
     pub fn forget(&mut self, oldest: Nanos) {
         while self.ring.front().is_some_and(|(at, _)| *at < oldest) {

@@ -17,11 +17,15 @@
 //! | ending, operation, verdict | chain; operation key | `verdicts`, `case` |
 //! | records | server; scope | `records` |
 //!
+//! What outlives a process is in `checkpoint` and `claims`.
+//!
 //! Promises: no I/O, no clock, no randomness, no panic; time is an argument; the final verdicts do
 //! not depend on arrival order, batching or duplication.
 
 mod case;
 mod chains;
+mod checkpoint;
+mod claims;
 mod explain;
 mod fold;
 mod joins;
@@ -37,6 +41,8 @@ mod scopes;
 mod tables;
 mod verdicts;
 
+pub use checkpoint::{Checkpoint, FORMAT};
+pub use claims::Claim;
 pub use explain::{Explained, Role, explain};
 pub use limits::Limits;
 pub use live::{Effect, Engine};

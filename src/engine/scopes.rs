@@ -4,6 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::tables::{Tables, insert, remove};
 use crate::catalog::convergence::{Covered, Signal, Timeline};
 use crate::catalog::traversal::{Page, traversals};
@@ -77,6 +79,16 @@ fn thin(all: &mut Ordered) {
     if let Some(first) = all.first().copied().filter(|_| all.len() > 64) {
         *all = BTreeSet::from([first]);
     }
+}
+
+/// What a scope keeps of chains that were forgotten, their control chains aside.
+#[derive(Default, Serialize, Deserialize)]
+pub struct Residue {
+    answers: Ordered,
+    servers: Vec<(ServerName, Ordered)>,
+    versions: Vec<(Name, Ordered)>,
+    eras: Vec<(Era, Ordered)>,
+    newest: Nanos,
 }
 
 #[derive(Default)]
@@ -177,6 +189,39 @@ impl ScopeEntry {
             let Some(oldest) = oldest.map(|(key, _)| *key) else { break };
             self.controls.remove(&oldest);
         }
+    }
+
+    /// What is left of forgotten chains.
+    pub fn residue(&self) -> Residue {
+        let live: BTreeSet<SpanRef> = self.chains.iter().map(|(_, key)| *key).collect();
+        let left = |all: &Ordered| -> Ordered {
+            all.iter().filter(|(_, key)| !live.contains(key)).copied().collect()
+        };
+        fn of<K: Clone>(
+            all: &BTreeMap<K, Ordered>,
+            left: impl Fn(&Ordered) -> Ordered,
+        ) -> Vec<(K, Ordered)> {
+            let all = all.iter().map(|(key, all)| (key.clone(), left(all)));
+            all.filter(|(_, all)| !all.is_empty()).collect()
+        }
+        Residue {
+            answers: left(&self.answers),
+            servers: of(&self.servers, left),
+            versions: of(&self.versions, left),
+            eras: of(&self.eras, left),
+            newest: self.newest,
+        }
+    }
+
+    fn adopt(&mut self, residue: Residue) {
+        fn into<K: Ord>(all: &mut BTreeMap<K, Ordered>, more: Vec<(K, Ordered)>) {
+            more.into_iter().for_each(|(key, more)| all.entry(key).or_default().extend(more));
+        }
+        self.answers.extend(residue.answers);
+        into(&mut self.servers, residue.servers);
+        into(&mut self.versions, residue.versions);
+        into(&mut self.eras, residue.eras);
+        self.newest = self.newest.max(residue.newest);
     }
 
     pub fn with_id(&self, id: &Name) -> BTreeSet<SpanRef> {
@@ -378,6 +423,12 @@ fn signals(notes: &Notes, view: &ScopeView, covered: &[Covered]) -> Vec<Signal> 
 impl Tables {
     pub(super) fn scope_mut(&mut self, key: &ScopeKey) -> &mut ScopeEntry {
         self.scopes.entry(key.clone()).or_default()
+    }
+
+    /// Gives a scope what it kept of chains that an earlier process forgot.
+    pub(super) fn adopt(&mut self, key: &ScopeKey, residue: Residue) {
+        self.scope_mut(key).adopt(residue);
+        self.marks.scopes.insert(key.clone());
     }
 
     /// Forgets a scope and everything it was told.

@@ -114,6 +114,17 @@ impl Hold {
         evicted
     }
 
+    /// Notes the resources of spans that left already.
+    pub fn remember(&self, export: &[u8], held: &[HeldSpan]) {
+        let mut state = self.state();
+        for item in regroup::items(export) {
+            for span in held.iter().filter(|held| held.index == item.index) {
+                let resource = state.origin(&item.resource.origin());
+                state.remember(span.at, resource);
+            }
+        }
+    }
+
     /// Takes a span out, from every export that brought it.
     pub fn release(&self, at: SpanRef) -> Vec<Leaving> {
         let mut state = self.state();

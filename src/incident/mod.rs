@@ -15,7 +15,7 @@ use crate::model::words::*;
 mod tests;
 
 /// What a final verdict contributes.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Entry {
     /// The chain's id: one chain counts once.
     pub id: Digest16,
@@ -35,7 +35,7 @@ pub struct Entry {
 
 /// The failure a verdict contributes: the first failed rung of the failure ladder, else a catalog
 /// that the call's state names.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Failure {
     /// A rung of either ladder.
     pub layer: Name,
@@ -46,7 +46,7 @@ pub struct Failure {
 }
 
 /// What an attempt shows about layers that once failed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Passes {
     pub layers: FailureLayers,
     pub catalog: Rung,

@@ -92,6 +92,10 @@ impl Log for Memory {
         Usage { records, pending_bytes: bytes, bytes, limit: self.limit }
     }
 
+    fn head(&self) -> Position {
+        Position(self.state().last)
+    }
+
     fn survives(&self) -> bool {
         false
     }

@@ -1,9 +1,11 @@
 //! The log of what was accepted and what is owed: positions, records, marks, recovery.
 //!
 //! Promises: a position is given once, in order, and names its record until the record is done;
-//! a record is kept until it is marked done, and [`Log::recover`] yields every one that is not,
-//! with the marks it has. A full log refuses, it never drops.
+//! a record is kept until it is marked done and, where checkpoints are written, is in one; and
+//! [`Log::recover`] yields every one that is kept, with the marks it has. A full log refuses, it
+//! never drops.
 
+pub mod checkpoint;
 mod disk;
 mod memory;
 pub mod record;
@@ -17,11 +19,12 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
+pub use checkpoint::Checkpoint;
 pub use disk::{Damage, Disk, OpenError};
 pub use memory::Memory;
 pub use settings::Settings;
 
-use crate::model::ids::{Digest16, Position};
+use crate::model::ids::{Digest16, Position, SpanRef};
 use crate::wire::Signal;
 use crate::wire::inflate::Coding;
 
@@ -38,7 +41,11 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutId {
     pub chain: Digest16,
+    /// The span that the chain is known by.
+    pub span: SpanRef,
     pub revision: u32,
+    /// The chain was merged into another: no revision follows.
+    pub closes: bool,
     /// Over the content of the revision.
     pub digest: Digest16,
 }
@@ -78,12 +85,12 @@ pub enum Mark {
     Done,
 }
 
-/// A record that is not done, and what was delivered of it.
+/// A record that is kept, and what was delivered of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pending {
     pub position: Position,
     pub record: Record,
-    /// In order, without `Done`.
+    /// In order; `Done` alone where all of it was, and only no checkpoint has it yet.
     pub marks: Vec<Mark>,
 }
 
@@ -146,7 +153,7 @@ pub trait Log: Send + Sync {
     /// Takes a record. It counts against the limit at once.
     fn append(&self, record: Record) -> Appended;
 
-    /// The record at a position, while it is not done.
+    /// The record at a position, while it is kept.
     ///
     /// # Errors
     /// When the medium failed.
@@ -155,14 +162,14 @@ pub trait Log: Send + Sync {
     /// Notes what is finished. After [`Mark::Done`] the record may be forgotten.
     fn mark(&self, position: Position, mark: Mark);
 
-    /// Records that are not done, in order of position, from the first behind `after` on, until
-    /// they take so many `bytes`. None are left when there are none.
+    /// Records that are kept, in order of position, from the first behind `after` on, until they
+    /// take so many `bytes`. None are left when there are none.
     ///
     /// # Errors
     /// When the medium failed; damage inside it is set aside and counted instead.
     fn recover_page(&self, after: Position, bytes: u64) -> std::io::Result<Vec<Pending>>;
 
-    /// Every record that is not done, in order of position. A log may hold more than memory does:
+    /// Every record that is kept, in order of position. A log may hold more than memory does:
     /// whoever recovers goes by [`Log::recover_page`].
     ///
     /// # Errors
@@ -172,6 +179,32 @@ pub trait Log: Send + Sync {
     }
 
     fn usage(&self) -> Usage;
+
+    /// The last position that was given; zero before the first.
+    fn head(&self) -> Position;
+
+    /// The checkpoint that was found when the log was opened, once.
+    fn take_checkpoint(&self) -> Option<Checkpoint> {
+        None
+    }
+
+    /// Replaces the checkpoint: facts of every record up to `position` are in `slices`, the most
+    /// needed first. Records up to there may be forgotten once they are done. How many slices found
+    /// no room.
+    ///
+    /// # Errors
+    /// When the medium failed: the old one stays. Where the medium is full it goes, and so does
+    /// what is done, so that there is room again.
+    fn write_checkpoint(
+        &self,
+        _position: Position,
+        _slices: &mut dyn Iterator<Item = Vec<u8>>,
+    ) -> std::io::Result<u64> {
+        Ok(0)
+    }
+
+    /// The checkpoint that was found cannot be read: all that is still in the log is kept.
+    fn refuse_checkpoint(&self) {}
 
     /// Whether what is pending survives the end of the process.
     fn survives(&self) -> bool;

@@ -12,7 +12,7 @@ use std::ops::Range;
 use memchr::memmem;
 
 use super::{Kind, Mark, OutId, Part, Record};
-use crate::model::ids::{Digest16, Position};
+use crate::model::ids::{Digest16, Position, SpanId, SpanRef, TraceId};
 use crate::wire::Signal;
 use crate::wire::inflate::Coding;
 
@@ -25,7 +25,7 @@ pub const HEADER: usize = 16;
 /// Bytes of a body's start that every record has: kind, position, signal, coding.
 const PREFIX: usize = 11;
 /// Bytes of one [`OutId`].
-const OUT_ID: usize = 36;
+const OUT_ID: usize = 61;
 
 /// An entry as it lies in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,7 +96,10 @@ pub fn put_record(marker: Marker, position: Position, record: &Record, out: &mut
         put_u32(ids.len(), out);
         for id in ids {
             out.extend_from_slice(&id.chain.0);
+            out.extend_from_slice(&id.span.trace.0);
+            out.extend_from_slice(&id.span.span.0);
             out.extend_from_slice(&id.revision.to_le_bytes());
+            out.push(id.closes.into());
             out.extend_from_slice(&id.digest.0);
         }
     }
@@ -209,8 +212,9 @@ fn read_ids(reader: &mut Reader<'_>) -> Option<Vec<OutId>> {
     let id = |bytes: &[u8]| {
         let mut reader = Reader(bytes);
         let chain = Digest16(reader.array()?);
-        let revision = reader.u32()?;
-        Some(OutId { chain, revision, digest: Digest16(reader.array()?) })
+        let span = SpanRef { trace: TraceId(reader.array()?), span: SpanId(reader.array()?) };
+        let (revision, closes) = (reader.u32()?, reader.u8()? != 0);
+        Some(OutId { chain, span, revision, closes, digest: Digest16(reader.array()?) })
     };
     bytes.chunks_exact(OUT_ID).map(id).collect()
 }

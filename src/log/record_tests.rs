@@ -19,7 +19,13 @@ fn put(position: u64, record: &Record, out: &mut Vec<u8>) {
 
 fn out_id(number: u8) -> OutId {
     let digest = |n: u8| Digest16([n; 16]);
-    OutId { chain: digest(number), revision: number.into(), digest: digest(number + 1) }
+    OutId {
+        chain: digest(number),
+        span: SpanRef { trace: TraceId([number; 16]), span: SpanId([number; 8]) },
+        revision: number.into(),
+        closes: number % 2 == 1,
+        digest: digest(number + 1),
+    }
 }
 
 /// The entries of a file, and what else is in it.

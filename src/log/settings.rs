@@ -13,6 +13,9 @@ pub struct Settings {
     pub max_size: u64,
     /// Bytes that records may take in memory.
     pub memory: u64,
+    /// The format of the checkpoints that will be written; `None` where nobody writes any: what is
+    /// done is forgotten then.
+    pub checkpoints: Option<u32>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +40,7 @@ impl Default for Settings {
             sync_interval: Duration::from_millis(100),
             max_size: 10 << 30,
             memory: 128 << 20,
+            checkpoints: None,
         }
     }
 }

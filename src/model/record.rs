@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::findings::Finding;
 use super::ids::{Digest16, Name, Nanos, SpanId, SpanRef, TraceId};
@@ -55,7 +55,7 @@ impl Layers {
 }
 
 /// Rungs of the failure ladder.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct FailureLayers {
     pub transport: Rung,
     pub protocol: Rung,
@@ -140,7 +140,7 @@ pub struct Verdict {
 }
 
 /// §8.2: what an event says beyond the printed record.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct OperatorRow {
     pub impact: Option<Impact>,
     pub required_scope: Option<Name>,
@@ -158,12 +158,17 @@ pub struct OperatorRow {
 }
 
 /// Why a rung of the failure ladder failed, and whose it is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct FailureRow {
     pub layer: FailureLayer,
     pub reason: Option<Reason>,
     pub owner: Owner,
     pub next_step: NextStep,
+}
+
+/// Names a record by what it says. Records are plain data: writing them to memory cannot fail.
+pub fn digest_of(record: &impl Serialize) -> Digest16 {
+    Digest16::of(&[&serde_json::to_vec(record).unwrap_or_default()])
 }
 
 impl Verdict {
@@ -179,6 +184,11 @@ impl Verdict {
 
     pub fn verified_success(&self) -> bool {
         self.outcome.status == Some(OutcomeStatus::Verified)
+    }
+
+    /// Names all that it says, its revision too.
+    pub fn digest(&self) -> Digest16 {
+        digest_of(&(self, &self.operator))
     }
 
     /// Whether two revisions say the same: everything but `revision` and `supersedes`.

@@ -11,16 +11,20 @@ pub enum Damage {
     Order,
     /// A file that nobody knows.
     UnknownFile,
+    /// A checkpoint that is not whole, or of another format.
+    Checkpoint,
 }
 
 impl Damage {
-    pub const ALL: [Damage; 3] = [Damage::Record, Damage::Order, Damage::UnknownFile];
+    pub const ALL: [Damage; 4] =
+        [Damage::Record, Damage::Order, Damage::UnknownFile, Damage::Checkpoint];
 
     pub fn name(self) -> &'static str {
         match self {
             Damage::Record => "record",
             Damage::Order => "order",
             Damage::UnknownFile => "unknown_file",
+            Damage::Checkpoint => "checkpoint",
         }
     }
 }

@@ -162,6 +162,7 @@ fn settings(directory: &Path, sync: Sync) -> Settings {
         sync_interval: Duration::from_millis(1),
         max_size: 64 << 10,
         memory: 1 << 20,
+        checkpoints: None,
     }
 }
 

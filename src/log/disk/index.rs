@@ -1,7 +1,8 @@
 //! Which record lies where, and what is done: the state of a directory of segments, without I/O.
 //!
-//! Promises: twelve bytes a record; a segment is given up only when all its records are done, and
-//! what its marks say of older segments can be told again before it goes.
+//! Promises: twelve bytes a record; a segment is given up only when all its records are done and
+//! folded into a checkpoint, and what its marks say of older segments can be told again before it
+//! goes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -58,12 +59,13 @@ impl Segment {
 
     fn slot(&self, position: Position) -> Option<&Slot> {
         let slot = self.slots.get(self.find(position))?;
-        (self.position(slot) == position && !slot.done()).then_some(slot)
+        (self.position(slot) == position).then_some(slot)
     }
 
-    /// Whether no record in it is needed any more.
-    pub fn done(&self) -> bool {
-        self.live == 0
+    /// Whether no record in it is needed any more: all are done and folded.
+    fn over(&self, folded: Position) -> bool {
+        let last = self.slots.last().map(|slot| self.position(slot));
+        self.live == 0 && last.is_none_or(|last| last <= folded)
     }
 
     pub fn records(&self) -> usize {
@@ -87,7 +89,7 @@ impl Segment {
 }
 
 /// All segments, and the marks of records that are not done.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Index {
     segments: BTreeMap<Sequence, Segment>,
     /// Which segment has a position: the last whose first record is not beyond it. A segment
@@ -97,6 +99,22 @@ pub struct Index {
     pending: u64,
     pending_bytes: u64,
     bytes: u64,
+    /// Records behind it are kept though they are done: no checkpoint has their facts.
+    folded: Position,
+}
+
+impl Default for Index {
+    fn default() -> Self {
+        Index {
+            segments: BTreeMap::new(),
+            by_first: BTreeMap::new(),
+            delivered: BTreeMap::new(),
+            pending: 0,
+            pending_bytes: 0,
+            bytes: 0,
+            folded: Position(u64::MAX),
+        }
+    }
 }
 
 impl Index {
@@ -161,7 +179,7 @@ impl Index {
         match mark {
             Noted::Done { from, to } => self.done(*from, *to),
             Noted::Delivered { position, exporter, part } => {
-                if self.find(*position).is_none() {
+                if self.is_done(*position) {
                     return false;
                 }
                 let mark = Mark::Delivered { exporter: exporter.clone(), part: *part };
@@ -197,32 +215,51 @@ impl Index {
         self.pending < before
     }
 
-    /// Where a record lies that is not done.
-    pub fn find(&self, position: Position) -> Option<(Name, u32)> {
-        let segment = self.segments.get(&self.holder(position)?)?;
-        Some((segment.name, segment.slot(position)?.offset))
+    /// Facts of every record up to here are in a checkpoint, or nobody wants them.
+    pub fn fold(&mut self, folded: Position) {
+        self.folded = folded;
     }
 
-    /// The first record after a position that is not done.
+    fn keeps(&self, segment: &Segment, slot: &Slot) -> bool {
+        !slot.done() || segment.position(slot) > self.folded
+    }
+
+    /// Where a record lies that is kept.
+    pub fn find(&self, position: Position) -> Option<(Name, u32)> {
+        let segment = self.segments.get(&self.holder(position)?)?;
+        let slot = segment.slot(position).filter(|slot| self.keeps(segment, slot))?;
+        Some((segment.name, slot.offset))
+    }
+
+    fn is_done(&self, position: Position) -> bool {
+        let segment = self.holder(position).and_then(|sequence| self.segments.get(&sequence));
+        segment.and_then(|segment| segment.slot(position)).is_none_or(Slot::done)
+    }
+
+    /// The first record after a position that is kept.
     pub fn next_after(&self, position: Position) -> Option<Position> {
         let start = self.holder(position).unwrap_or_default();
         let later = |segment: &Segment| {
             let slots =
                 segment.slots.get(segment.find(Position(position.0.saturating_add(1)))..)?;
-            slots.iter().find(|slot| !slot.done()).map(|slot| segment.position(slot))
+            slots.iter().find(|slot| self.keeps(segment, slot)).map(|slot| segment.position(slot))
         };
-        self.segments.range(start..).filter(|(_, s)| !s.done()).find_map(|(_, s)| later(s))
+        let kept = self.segments.range(start..).filter(|(_, s)| !s.over(self.folded));
+        kept.map(|(_, segment)| segment).find_map(later)
     }
 
-    /// What was delivered of a record that is not done.
+    /// What was delivered of a record.
     pub fn delivered(&self, position: Position) -> Vec<Mark> {
+        if self.is_done(position) {
+            return vec![Mark::Done];
+        }
         self.delivered.get(&position).cloned().unwrap_or_default()
     }
 
     /// Segments before `active` that hold nothing any more, oldest first. One that would leave half
     /// of its bytes to be told again is worth more where it is.
     pub fn given_up(&self, active: Sequence) -> Vec<Sequence> {
-        let before = self.segments.range(..active).filter(|(_, segment)| segment.done());
+        let before = self.segments.range(..active).filter(|(_, segment)| segment.over(self.folded));
         let worth = before.filter(|(_, segment)| self.told_again(segment) <= segment.bytes / 2);
         worth.map(|(sequence, _)| *sequence).collect()
     }
@@ -237,7 +274,7 @@ impl Index {
             let runs = (old.live + 1).min(old.slots.len() - old.live);
             (runs * RUN + old.live * DELIVERED) as u64
         };
-        older.filter(|old| !old.done()).map(most).sum()
+        older.filter(|old| !old.over(self.folded)).map(most).sum()
     }
 
     /// What must be told again before a segment goes: all that is known of the older ones that its
@@ -246,7 +283,7 @@ impl Index {
         let Some(segment) = self.segments.get(&sequence) else { return Vec::new() };
         let older = segment.speaks_of.iter().filter_map(|of| self.segments.get(of));
         let mut told = Vec::new();
-        for old in older.filter(|old| !old.done()) {
+        for old in older.filter(|old| !old.over(self.folded)) {
             told.extend(old.done_runs());
             let live = old.slots.iter().filter(|slot| !slot.done());
             for position in live.map(|slot| old.position(slot)) {
@@ -259,6 +296,11 @@ impl Index {
 
     pub fn segment(&self, sequence: Sequence) -> Option<&Segment> {
         self.segments.get(&sequence)
+    }
+
+    /// Whether no record of a segment is needed any more.
+    pub fn is_over(&self, sequence: Sequence) -> bool {
+        self.segment(sequence).is_some_and(|segment| segment.over(self.folded))
     }
 
     /// Records that are not done.
@@ -278,83 +320,5 @@ impl Index {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::log::Part;
-
-    fn done(from: u64, to: u64) -> Noted {
-        Noted::Done { from: Position(from), to: Position(to) }
-    }
-
-    fn delivered(position: u64) -> Noted {
-        let exporter = "otlp".to_string();
-        Noted::Delivered { position: Position(position), exporter, part: Part::Rest }
-    }
-
-    fn name(sequence: Sequence, first: u64) -> Name {
-        Name { sequence, first: Position(first), marker: sequence }
-    }
-
-    /// Segments 1 (positions 1..=4) and 2 (5..=6), and 3, empty.
-    fn index() -> Index {
-        let mut index = Index::default();
-        for (sequence, first, last) in [(1, 1, 4), (2, 5, 6), (3, 7, 6)] {
-            index.open(name(sequence, first));
-            for position in first..=last {
-                index.add(sequence, Position(position), (position * 10) as u32, 10);
-            }
-        }
-        index
-    }
-
-    #[test]
-    fn marks_are_news_once() {
-        let mut index = index();
-        assert!(index.mark(&delivered(2)) && !index.mark(&delivered(2)));
-        assert!(!index.mark(&delivered(9)) && !index.mark(&done(7, 9)));
-        assert_eq!(index.delivered(Position(2)).len(), 1);
-        assert!(index.mark(&done(2, 5)) && !index.mark(&done(2, 5)));
-        assert!(index.delivered(Position(2)).is_empty() && !index.mark(&delivered(2)));
-        assert_eq!((index.pending(), index.pending_bytes()), (2, 20));
-        assert_eq!(index.find(Position(1)), Some((name(1, 1), 10)));
-        assert_eq!(index.find(Position(6)), Some((name(2, 5), 60)));
-        assert_eq!((index.find(Position(3)), index.find(Position(0))), (None, None));
-        assert_eq!(index.next_after(Position(0)), Some(Position(1)));
-        assert_eq!(index.next_after(Position(1)), Some(Position(6)));
-        assert_eq!(index.next_after(Position(6)), None);
-    }
-
-    #[test]
-    fn what_goes_is_told_again() {
-        let mut index = index();
-        let marks = [delivered(4), done(1, 2), done(5, 6)];
-        marks.iter().for_each(|mark| assert!(index.mark(mark)));
-        index.spoke(2, &marks);
-        assert!(index.given_up(3).is_empty(), "it is worth more where it is");
-        index.grow(2, 1000);
-        assert_eq!(index.given_up(3), [2]);
-        assert_eq!(index.retell(2), [done(1, 2), delivered(4)]);
-        index.close(2);
-        assert!(index.mark(&done(3, 4)), "the holder is found without the segment between");
-        assert_eq!(index.given_up(3), [1]);
-        assert!(index.retell(1).is_empty());
-        assert_eq!(index.pending(), 0);
-    }
-
-    #[test]
-    fn a_segment_without_records_hides_none() {
-        let mut index = Index::default();
-        index.open(name(1, 1));
-        index.open(name(2, 1));
-        index.add(2, Position(1), 0, 1);
-        // Created in vain: records went on into the one before.
-        index.open(name(3, 2));
-        index.add(2, Position(2), 1, 1);
-        index.close(1);
-        assert_eq!(index.find(Position(1)), Some((name(2, 1), 0)));
-        assert_eq!(index.find(Position(2)), Some((name(2, 1), 1)));
-        assert_eq!(index.next_after(Position(1)), Some(Position(2)));
-        assert!(index.mark(&delivered(2)) && index.mark(&done(1, 2)));
-        assert_eq!(index.pending(), 0);
-    }
-}
+#[path = "index_tests.rs"]
+mod tests;

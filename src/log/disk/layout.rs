@@ -17,7 +17,10 @@ use crate::model::ids::Position;
 pub type Sequence = u64;
 
 /// Files that other parts of the program keep beside the log begin with one of these.
-const NEIGHBOURS: [&str; 2] = ["checkpoint", "pins"];
+const NEIGHBOURS: [&str; 2] = [CHECKPOINT, "pins"];
+const CHECKPOINT: &str = "checkpoint";
+/// A checkpoint that is being written.
+const NEXT_CHECKPOINT: &str = "checkpoint.new";
 const LOCK: &str = "lock";
 const SET_ASIDE: &str = "set-aside";
 /// Ends the name of a segment of this version of the format.
@@ -132,8 +135,10 @@ impl Directory {
             let name = entry.file_name().to_string_lossy().into_owned();
             if let Some(segment) = Name::parse(&name) {
                 contents.segments.push(segment);
-            } else if name.ends_with(UNFINISHED) && Name::parse(stem(&name)).is_some() {
-                // A repair that never ended: what it repaired is still there.
+            } else if name == NEXT_CHECKPOINT
+                || name.ends_with(UNFINISHED) && Name::parse(stem(&name)).is_some()
+            {
+                // A repair or a checkpoint that never ended: what it was to replace is still there.
                 std::fs::remove_file(entry.path())?;
             } else if name == LOCK || NEIGHBOURS.iter().any(|known| name.starts_with(known)) {
                 contents.other_bytes += entry.metadata()?.len();
@@ -193,6 +198,66 @@ impl Directory {
             let _ = std::fs::remove_file(&unfinished);
         }
         written
+    }
+
+    /// The checkpoint's file, where there is one.
+    ///
+    /// # Errors
+    /// When the system fails.
+    pub fn checkpoint(&self) -> io::Result<Option<File>> {
+        match File::open(self.path.join(CHECKPOINT)) {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Replaces the checkpoint by what `write` writes, at once or not at all. Its bytes, and what
+    /// `write` returned.
+    ///
+    /// # Errors
+    /// When it cannot be written; the old one is as it was then.
+    pub fn replace_checkpoint<T>(
+        &self,
+        write: impl FnOnce(&mut dyn io::Write) -> io::Result<T>,
+    ) -> io::Result<(u64, T)> {
+        let unfinished = self.path.join(NEXT_CHECKPOINT);
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let into = || {
+            let mut file = io::BufWriter::with_capacity(1 << 16, options.open(&unfinished)?);
+            let written = write(&mut file)?;
+            let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+            file.sync_all()?;
+            std::fs::rename(&unfinished, self.path.join(CHECKPOINT))?;
+            sync_directory(&self.path)?;
+            Ok((file.metadata()?.len(), written))
+        };
+        let replaced = into();
+        if replaced.is_err() {
+            // The next start removes it as well.
+            let _ = std::fs::remove_file(&unfinished);
+        }
+        replaced
+    }
+
+    /// Removes the checkpoint.
+    ///
+    /// # Errors
+    /// When the system fails.
+    pub fn remove_checkpoint(&self) -> io::Result<()> {
+        match std::fs::remove_file(self.path.join(CHECKPOINT)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => sync_directory(&self.path),
+        }
+    }
+
+    /// Moves a checkpoint that cannot be read aside.
+    ///
+    /// # Errors
+    /// When the system fails.
+    pub fn set_checkpoint_aside(&self) -> io::Result<()> {
+        self.move_aside(&self.path.join(CHECKPOINT), CHECKPOINT)
     }
 
     /// A new file for a segment.

@@ -1,8 +1,9 @@
 //! The log on disk: own segment files in one directory, one writer, group commit.
 //!
 //! Promises: an append resolves once it is as safe as `sync` says; what was appended and is not
-//! done comes back after any end of the process; all files together stay within `max_size` and a
-//! tenth of it; damage costs what is damaged and is set aside, never guessed at.
+//! done, or in no checkpoint yet, comes back after any end of the process; all files together stay
+//! within `max_size` and a tenth of it; damage costs what is damaged and is set aside, never
+//! guessed at.
 //!
 //! | `sync` | the answer follows | a killed process loses | a power cut loses |
 //! | --- | --- | --- | --- |
@@ -10,6 +11,7 @@
 //! | `interval` | the write | nothing | at most the last `sync_interval` |
 //! | `never` | the write | nothing | what the system had not written yet |
 
+mod checkpoints;
 mod chunk;
 mod damage;
 mod error;
@@ -29,8 +31,9 @@ use std::thread::JoinHandle;
 use bytes::Bytes;
 
 use super::record::{self, Entry, HEADER};
-use super::{Appended, Log, Mark, Pending, Record, Settings, Usage};
+use super::{Appended, Checkpoint, Log, Mark, Pending, Record, Settings, Usage};
 use crate::model::ids::Position;
+use checkpoints::Checkpoints;
 use damage::Counts;
 pub use damage::Damage;
 pub use error::OpenError;
@@ -44,6 +47,7 @@ pub struct Disk {
     shared: Arc<Shared>,
     directory: Arc<Directory>,
     damaged: Mutex<Counts>,
+    checkpoints: Checkpoints,
     writer: Option<JoinHandle<()>>,
 }
 
@@ -67,8 +71,16 @@ impl Disk {
     ) -> Result<Self, OpenError> {
         let failed = |error| OpenError::of(&settings.directory, error);
         let directory = Arc::new(Directory::open(&settings.directory)?);
-        let recovered = recovery::recover(&directory, settings.max_size).map_err(failed)?;
+        let checkpoints = Checkpoints::open(&directory, settings).map_err(failed)?;
+        let mut recovered = recovery::recover(&directory, settings.max_size).map_err(failed)?;
+        recovered.damaged.add(Damage::Checkpoint, checkpoints.refused.into());
         let mut state = State::default();
+        if let Some(folded) = checkpoints.folded() {
+            recovered.index.fold(folded);
+            // Without a sync, what a checkpoint knows may be more than the device kept of the log.
+            recovered.next = recovered.next.max(Position(folded.0 + 1));
+        }
+        state.head = Position(recovered.next.0 - 1);
         state.index = recovered.index;
         state.other_bytes = recovered.other_bytes;
         let shared = Arc::new(Shared::new(state, settings.max_size, settings.memory));
@@ -83,7 +95,8 @@ impl Disk {
         let writer = Writer::start(shared.clone(), medium, plan, sequence, next).map_err(failed)?;
         let thread = std::thread::Builder::new().name("log".to_string());
         let writer = Some(thread.spawn(|| writer.run()).map_err(failed)?);
-        Ok(Disk { shared, directory, damaged: Mutex::new(recovered.damaged), writer })
+        let damaged = Mutex::new(recovered.damaged);
+        Ok(Disk { shared, directory, damaged, checkpoints, writer })
     }
 
     /// How often damage of a kind was met since the log was opened.
@@ -185,6 +198,44 @@ impl Log for Disk {
 
     fn usage(&self) -> Usage {
         self.shared.usage()
+    }
+
+    fn head(&self) -> Position {
+        self.shared.state().head
+    }
+
+    fn take_checkpoint(&self) -> Option<Checkpoint> {
+        self.checkpoints.take()
+    }
+
+    fn write_checkpoint(
+        &self,
+        position: Position,
+        slices: &mut dyn Iterator<Item = Vec<u8>>,
+    ) -> io::Result<u64> {
+        let written = self.checkpoints.write(&self.directory, position, slices);
+        let mut state = self.shared.state();
+        let full = written.as_ref().is_err_and(error::is_full);
+        if full {
+            self.directory.remove_checkpoint()?;
+        }
+        let bytes = match &written {
+            Ok((bytes, _)) => *bytes,
+            Err(_) if full => 0,
+            Err(_) => return written.map(|(_, left_out)| left_out),
+        };
+        state.other_bytes =
+            state.other_bytes.saturating_sub(self.checkpoints.replace_bytes(bytes)) + bytes;
+        state.index.fold(position);
+        drop(state);
+        // The writer looks for what may go.
+        self.shared.flush();
+        written.map(|(_, left_out)| left_out)
+    }
+
+    fn refuse_checkpoint(&self) {
+        self.note(Damage::Checkpoint);
+        self.shared.state().index.fold(Position(0));
     }
 
     fn survives(&self) -> bool {

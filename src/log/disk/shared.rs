@@ -33,6 +33,8 @@ pub struct Batch {
 #[derive(Default)]
 pub struct State {
     pub index: Index,
+    /// The last position that was given.
+    pub head: Position,
     /// Bytes of files that are no segments.
     pub other_bytes: u64,
     /// The device had no room for the last write.

@@ -207,6 +207,7 @@ impl Writer {
             let length = u32::try_from(placed.waiting.length).unwrap_or(u32::MAX);
             state.index.add(sequence, placed.position, offset, length);
             state.leave(&placed.waiting);
+            state.head = placed.position;
         }
         state.index.grow(sequence, chunk.bytes());
         state.index.spoke(sequence, &chunk.marks);
@@ -273,7 +274,8 @@ impl Writer {
         let large = self.active.length >= self.plan.segment_size / 2;
         let segment = state.index.segment(self.active.name.sequence);
         // Of a segment without records nothing comes back but marks: it may become large.
-        segment.is_some_and(|s| s.done() && (large || short && s.records() > 0))
+        let worth = segment.is_some_and(|s| large || short && s.records() > 0);
+        worth && state.index.is_over(self.active.name.sequence)
     }
 
     fn tell_again(&mut self, sequence: Sequence) -> bool {

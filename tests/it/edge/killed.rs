@@ -1,13 +1,15 @@
 //! The real program, killed under load: what it acknowledged arrives. And two of them on one
 //! directory.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use opentelemetry_proto::tonic::common::v1::any_value::Value;
+use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message;
 
 use super::support::*;
@@ -27,6 +29,7 @@ fn command(backend: &Backend, directory: &Path) -> Command {
         "service.telemetry.page.endpoint=127.0.0.1:0".to_owned(),
         "processors.mcp_verdict.settle=300ms".to_owned(),
         format!("storage.directory={}", directory.display()),
+        "storage.max_size=32MiB".to_owned(),
         format!("exporters.otlp_http.endpoint=http://{}", backend.address),
         "exporters.otlp_http.retry_on_failure.initial_interval=50ms".to_owned(),
         "exporters.otlp_http.retry_on_failure.max_interval=200ms".to_owned(),
@@ -55,6 +58,19 @@ impl Process {
     fn kill(self) {
         drop(self);
     }
+
+    /// Asks it to end and waits until it has.
+    fn stop(mut self) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").arg(&pid).status().unwrap().success());
+        assert_eq!(self.child.wait().unwrap().code(), Some(0));
+    }
+
+    async fn send(&self, service: &str, spans: Vec<Span>) {
+        let request = client().post(&self.url).header("content-type", "application/x-protobuf");
+        let body = export(service, spans).encode_to_vec();
+        assert_eq!(request.body(body).send().await.unwrap().status(), 200);
+    }
 }
 
 /// A test that fails leaves no process behind.
@@ -77,7 +93,8 @@ struct Acknowledged {
 async fn load(url: String, acknowledged: Arc<Mutex<Acknowledged>>) {
     let client = client();
     loop {
-        let spans = vec![call(&trace(), "load"), span(&trace(), "one"), span(&trace(), "two")];
+        let mut spans = vec![call(&trace(), "load"), span(&trace(), "one"), span(&trace(), "two")];
+        spans[2].attributes.push(text("filler", &"x".repeat(20_000)));
         let ids: Vec<Vec<u8>> = spans.iter().map(|span| span.span_id.clone()).collect();
         let request = client.post(&url).header("content-type", "application/x-protobuf");
         let body = export("loaded", spans).encode_to_vec();
@@ -89,6 +106,46 @@ async fn load(url: String, acknowledged: Arc<Mutex<Acknowledged>>) {
             }
             Ok(_) => tokio::time::sleep(Duration::from_millis(5)).await,
             Err(_) => return,
+        }
+    }
+}
+
+/// Revision, what it supersedes, and the digest of the rest of each event of a chain, in order.
+type Events = BTreeMap<String, Vec<(i64, Option<i64>, Vec<u8>)>>;
+
+fn events(backend: &Backend) -> Events {
+    let mut events = Events::new();
+    for (_, record) in backend.records() {
+        let attributes = &record.attributes;
+        let int = |key: &str| {
+            let attribute = attributes.iter().find(|attribute| attribute.key == key)?;
+            match attribute.value.as_ref()?.value.as_ref()? {
+                Value::IntValue(number) => Some(*number),
+                _ => None,
+            }
+        };
+        let Some(id) = attribute(attributes, "mcp_verdict.chain.id").map(str::to_owned) else {
+            continue;
+        };
+        let revision = int("mcp_verdict.revision").unwrap_or(1);
+        let mut content = record.clone();
+        // When it was said: an event that is sent twice is said once.
+        content.observed_time_unix_nano = 0;
+        let event = (revision, int("mcp_verdict.supersedes"), content.encode_to_vec());
+        let known = events.entry(id).or_default();
+        if !known.contains(&event) {
+            known.push(event);
+        }
+    }
+    events
+}
+
+/// Each revision has one content, and names the one before.
+fn assert_single(events: &Events) {
+    for (id, events) in events {
+        for (place, (revision, supersedes, _)) in events.iter().enumerate() {
+            let before = (place > 0).then_some(place as i64);
+            assert_eq!((*revision, *supersedes), (place as i64 + 1, before), "{id}: {events:?}");
         }
     }
 }
@@ -115,7 +172,9 @@ async fn no_kill_loses_an_acknowledged_span() {
         let taken = || acknowledged.lock().unwrap().calls.len();
         let enough = taken() + 20;
         backend.until(20, "work", |_| taken() >= enough).await;
-        let moment = (life + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) % 150;
+        // Most lives are short; some see a checkpoint.
+        let least = if life % 4 == 3 { 2_500 } else { 0 };
+        let moment = least + (life + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) % 150;
         tokio::time::sleep(Duration::from_millis(moment)).await;
         process.kill();
         for sender in senders {
@@ -136,6 +195,8 @@ async fn no_kill_loses_an_acknowledged_span() {
         calls.contains(&span.span_id) && attribute(&span.attributes, "mcp_verdict.state").is_none()
     });
     assert_eq!(bare.count(), 0, "calls leave with their verdict");
+    assert_single(&events(&backend));
+    assert!(directory.path().join("checkpoint").exists(), "no life was long enough for one");
     println!("8 kills, {} exports acknowledged, {} spans came", calls.len(), spans.len());
     last.kill();
 }
@@ -155,4 +216,44 @@ async fn a_directory_in_use_is_no_place_to_start() {
     let sentence = format!("storage.directory: `{path}` is in use by another process");
     assert!(told.contains(&sentence), "{told}");
     first.kill();
+}
+
+/// Scenario: a call is judged and everything of it is delivered; then the process ends, by a kill or
+/// by a stop, and the other half of the call comes to the next one. Guarantees: the next process
+/// revises what the first one said, under the next number, and says nothing twice.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_said_before_the_end_is_revised_after_it() {
+    for killed in [true, false] {
+        let directory = tempfile::tempdir().unwrap();
+        let backend = Backend::start(&[]).await;
+        let process = Process::start(&backend, directory.path());
+        let trace = trace();
+        let asking = call(&trace, "write");
+        let answering = Span {
+            parent_span_id: asking.span_id.clone(),
+            kind: 2,
+            attributes: asking.attributes.clone(),
+            ..span(&trace, "tools/call write")
+        };
+        process.send("client", vec![failed(asking, "timeout")]).await;
+        backend.until(10, "the first verdict", |b| events(b).len() == 1).await;
+        backend
+            .until(10, "its span", |b| b.spans().iter().any(|s| s.name == "tools/call write"))
+            .await;
+        match killed {
+            true => process.kill(),
+            false => process.stop(),
+        }
+        assert_eq!(directory.path().join("checkpoint").exists(), !killed);
+        let next = Process::start(&backend, directory.path());
+        tokio::time::sleep(Duration::from_millis(1_000)).await;
+        next.send("server", vec![answering]).await;
+        let revised = |b: &Backend| events(b).values().any(|events| events.len() == 2);
+        backend.until(10, "the revision", revised).await;
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        let events = events(&backend);
+        assert_eq!(events.len(), 1, "{events:?}");
+        assert_single(&events);
+        next.kill();
+    }
 }

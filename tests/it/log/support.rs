@@ -17,6 +17,7 @@ pub fn settings(directory: &Path, sync: Sync, max_size: u64) -> Settings {
         sync_interval: Duration::from_millis(5),
         max_size,
         memory: 64 << 20,
+        checkpoints: None,
     }
 }
 
