@@ -122,22 +122,23 @@ fn located(
 ) -> Located {
     let found = match (held, reference.definition, reference.members) {
         (Held::Definition(held), Some(definition), _) => diff(definition, held),
-        (Held::Definition(held), None, Some(members)) => located_by_members(members, held),
+        (Held::Definition(held), None, Some(members)) => {
+            located_by_members(members, &member_map(held))
+        }
         _ => None,
     };
     found.unwrap_or_else(|| unlocated(wanted, digest))
 }
 
-/// What a pin's member digests tell about a definition; `None` where they tell nothing.
-pub fn located_by_pin(pin: &Pin, tool: &Definition) -> Option<Located> {
-    located_by_members(&pin.members, tool)
-}
-
-fn located_by_members(members: &BTreeMap<String, Digest>, tool: &Definition) -> Option<Located> {
-    if members.is_empty() {
+/// What the digests of two definitions' members tell; `None` where they tell nothing.
+pub fn located_by_members(
+    old: &BTreeMap<String, Digest>,
+    new: &BTreeMap<String, Digest>,
+) -> Option<Located> {
+    if old.is_empty() || new.is_empty() {
         return None;
     }
-    diff_members(members, &member_map(tool))
+    diff_members(old, new)
 }
 
 /// A drift of which only the digests are known.

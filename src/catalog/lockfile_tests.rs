@@ -1,9 +1,9 @@
 //! The lockfile's text, and the check that stands on it.
 
-use super::check::{Held, Reason, Reference, check, located_by_pin};
+use super::check::{Held, Reason, Reference, check, located_by_members};
 use super::diff::diff;
 use super::listing::tools_from_json;
-use super::lockfile::{Holder, Lockfile, Mark, Pin, PinKey, anyones};
+use super::lockfile::{Holder, Lockfile, Mark, Pin, PinKey, anyones, member_map};
 use crate::model::digest::{Definition, Digest};
 use crate::model::policy::ContractMode;
 use crate::model::words::Grade;
@@ -148,7 +148,7 @@ fn every_damage_has_its_line_and_remedy() {
 fn a_drift_is_located_by_digests_alone() {
     let pinned = pin(&search());
     let located = |tool: &Definition| {
-        let located = located_by_pin(&pinned, tool).unwrap();
+        let located = located_by_members(&pinned.members, &member_map(tool)).unwrap();
         let changes = located.changes.iter();
         let found = changes.map(|c| format!("{} {} {}", c.grade, c.kind, c.pointer)).collect();
         let found: Vec<String> = found;

@@ -1,16 +1,17 @@
-//! `mcp-verdict lock`: contracts from the JSON answer of any `tools/list`.
+//! `mcp-verdict lock`: contracts from the JSON answer of any `tools/list`, from recorded telemetry,
+//! or from a running instance.
 //!
 //! Promises: `check` says 0 where every tool is what was pinned, 1 where one is not, 2 where it
 //! could not tell; a listing with a page missing is "could not tell"; only `init` and `approve`
 //! write, and only what they say.
 
-use super::lock_input::{Listed, complete, listed};
-use super::lock_report::{Format, Report, Row, Status};
+use super::lock_input::{Found, Input, Listed, Shared, complete, listed};
+use super::lock_report::{Report, Row, Status};
 use super::{Exit, Failure, terminal};
 use crate::app::lockfile::{self as lockfile_io, Trouble};
-use crate::catalog::check::{located_by_pin, unlocated};
+use crate::catalog::check::{located_by_members, unlocated};
 use crate::catalog::diff;
-use crate::catalog::lockfile::{Holder, Lockfile, Mark, Pin, PinKey, anyones};
+use crate::catalog::lockfile::{Holder, Lockfile, Mark, Pin, PinKey};
 use crate::catalog::projection::{full_name, registry_digest};
 use crate::clock;
 use crate::model::digest::{Definition, Digest};
@@ -54,28 +55,6 @@ enum Command {
     },
     /// Show the pins
     List(Shared),
-}
-
-#[derive(Args, Debug)]
-pub(super) struct Input {
-    /// Answers of `tools/list`, one page after another; `-` or nothing is standard input
-    #[arg(value_name = "FILE")]
-    pub(super) files: Vec<PathBuf>,
-    #[command(flatten)]
-    pub(super) shared: Shared,
-}
-
-#[derive(Args, Debug)]
-pub(super) struct Shared {
-    /// The server's name in the lockfile; may be left out where it holds one server
-    #[arg(long, value_name = "NAME")]
-    pub(super) server: Option<String>,
-    /// The lockfile
-    #[arg(long, value_name = "FILE", default_value = "mcp-tools.lock")]
-    lockfile: PathBuf,
-    /// How to print
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
 }
 
 /// What the commands read, write and take for now.
@@ -152,14 +131,15 @@ fn init(input: &Input, around: &mut Surroundings<'_>) -> Result<Exit, Stop> {
     };
     let mark = mark("init", input, around.now);
     let pinned = lockfile_io::update(&input.shared.lockfile, |lockfile| {
-        if lockfile.pins().keys().any(|key| key.server == server) {
+        let holder = input.shared.holder();
+        if lockfile.pins().keys().any(|key| key.server == server && key.holder == holder) {
             return Err(failed(format!(
                 "{server:?} has pins already; compare with `lock check`, then `lock approve`"
             )));
         }
-        let pins = tools.iter().map(|tool| pin(tool, &mark));
+        let pins = tools.iter().map(|tool| tool.pin(&mark));
         for (tool, pin) in tools.iter().zip(pins.collect::<Result<Vec<_>, _>>()?) {
-            lockfile.set(anyones(&server, tool), pin);
+            lockfile.set(input.shared.key(&server, &tool.name), pin);
         }
         Ok(tools.len())
     })??;
@@ -172,7 +152,7 @@ fn check(input: &Input, around: &mut Surroundings<'_>) -> Result<Exit, Stop> {
     let listed = listed(input, around)?;
     let lockfile = lockfile_io::read(&input.shared.lockfile)?;
     let server = server(&input.shared, &listed, &lockfile)?;
-    let rows = rows(&lockfile, &server, &listed, &BTreeMap::new())?;
+    let rows = rows(&lockfile, &server, &input.shared.holder(), &listed, &BTreeMap::new())?;
     told(input, &server, rows, around)
 }
 
@@ -191,10 +171,12 @@ fn difference(
     let server = named.unwrap_or_else(|| "unknown".to_owned());
     let nobody = Mark { at: String::new(), by: String::new() };
     let mut lockfile = Lockfile::default();
-    for tool in older.values() {
-        lockfile.set(anyones(&server, tool), pin(tool, &nobody)?);
+    for tool in older.values().map(Found::from) {
+        let pin = tool.pin(&nobody)?;
+        let holder = Holder::Anyone;
+        lockfile.set(PinKey { server: server.clone(), holder, tool: tool.name }, pin);
     }
-    let rows = rows(&lockfile, &server, &listed, &older)?;
+    let rows = rows(&lockfile, &server, &Holder::Anyone, &listed, &older)?;
     told(input, &server, rows, around)
 }
 
@@ -219,10 +201,12 @@ fn approve(
     let mark = mark("approve", input, around.now);
     let done = lockfile_io::update(&input.shared.lockfile, |lockfile| {
         let server = server(&input.shared, &listed, lockfile)?;
-        let (tools, gone) = chosen(&listed, names, lockfile, &server)?;
+        let (tools, gone) = chosen(&listed, names, lockfile, &input.shared.key(&server, ""))?;
         expected(&listed.tools, &tools, names, expect)?;
         for tool in &tools {
-            lockfile.set(anyones(&server, tool), approved(lockfile, &server, tool, &mark)?);
+            let key = input.shared.key(&server, &tool.name);
+            let pin = approved(lockfile, &key, tool, &mark)?;
+            lockfile.set(key, pin);
         }
         gone.iter().for_each(|key| drop(lockfile.remove(key)));
         Ok::<_, Stop>((server, tools.len(), gone.len()))
@@ -235,14 +219,9 @@ fn approve(
 }
 
 /// The pin of an approved tool: one that was pinned already keeps when and where that was.
-fn approved(
-    lockfile: &Lockfile,
-    server: &str,
-    tool: &Definition,
-    mark: &Mark,
-) -> Result<Pin, Stop> {
-    let fresh = pin(tool, mark)?;
-    match lockfile.pins().get(&anyones(server, tool)) {
+fn approved(lockfile: &Lockfile, key: &PinKey, tool: &Found, mark: &Mark) -> Result<Pin, Stop> {
+    let fresh = tool.pin(mark)?;
+    match lockfile.pins().get(key) {
         Some(own) if own.digest == fresh.digest => Ok(Pin {
             pinned: own.pinned.clone(),
             approved: own.approved.clone().or(fresh.approved),
@@ -252,19 +231,20 @@ fn approved(
     }
 }
 
-/// The tools to approve, and the pins of those that are listed no more.
+/// The tools to approve, and the pins of those that are listed no more. `of` names server and
+/// holder.
 fn chosen<'t>(
     all: &'t Listed,
     names: &[String],
     lockfile: &Lockfile,
-    server: &str,
-) -> Result<(Vec<&'t Definition>, Vec<PinKey>), Stop> {
+    of: &PinKey,
+) -> Result<(Vec<&'t Found>, Vec<PinKey>), Stop> {
     let wanted = |name: &str| names.is_empty() || names.iter().any(|wanted| wanted == name);
-    let listed = all.tools.iter().filter(|tool| wanted(full_name(tool))).collect();
-    let have: BTreeSet<&str> = all.tools.iter().map(full_name).collect();
-    let gone = lockfile.pins().keys().filter(|key| {
-        all.whole && key.server == server && wanted(&key.tool) && !have.contains(key.tool.as_str())
-    });
+    let listed = all.tools.iter().filter(|tool| wanted(&tool.name)).collect();
+    let have: BTreeSet<&str> = all.tools.iter().map(|tool| tool.name.as_str()).collect();
+    let mine = |key: &PinKey| key.server == of.server && key.holder == of.holder;
+    let gone =
+        lockfile.pins().keys().filter(|key| mine(key) && wanted(&key.tool) && all.lacks(&key.tool));
     let gone: Vec<PinKey> = gone.cloned().collect();
     let known =
         |name: &String| have.contains(name.as_str()) || gone.iter().any(|k| k.tool == *name);
@@ -276,8 +256,8 @@ fn chosen<'t>(
 
 /// Refuses where what is listed is not what was reviewed.
 fn expected(
-    tools: &[Definition],
-    chosen: &[&Definition],
+    tools: &[Found],
+    chosen: &[&Found],
     names: &[String],
     expect: Option<&str>,
 ) -> Result<(), Stop> {
@@ -285,11 +265,11 @@ fn expected(
     let Some(wanted @ Digest::Tool(_)) = Digest::parse(text) else {
         return Err(failed("--expect takes all 64 hex digits: mcp-tool/1:sha256:<64 hex>"));
     };
+    let whole: Option<Vec<Definition>> = tools.iter().map(|tool| tool.definition.clone()).collect();
+    let registry = whole.and_then(|whole| registry_digest(&whole));
     let found = match (names, chosen) {
-        ([_], [tool]) | ([], [tool]) if registry_digest(tools) != Some(wanted.clone()) => {
-            tool.digest.clone()
-        }
-        ([], _) => registry_digest(tools),
+        ([_], [tool]) | ([], [tool]) if registry != Some(wanted.clone()) => tool.digest.clone(),
+        ([], _) => registry,
         _ => return Err(failed("--expect goes with one --tool, or with none for the registry")),
     };
     if found.as_ref() == Some(&wanted) {
@@ -314,35 +294,35 @@ fn list(shared: &Shared, around: &mut Surroundings<'_>) -> Result<Exit, Stop> {
 fn rows(
     lockfile: &Lockfile,
     server: &str,
+    holder: &Holder,
     listed: &Listed,
     older: &BTreeMap<String, Definition>,
 ) -> Result<Vec<Row>, Stop> {
     let mut rows = Vec::new();
     for tool in &listed.tools {
-        let name = full_name(tool);
-        let found = digest_of(tool)?;
-        let pin = lockfile.find(server, &Holder::Anyone, name);
+        let found = tool.must_digest()?;
+        let pin = lockfile.find(server, holder, &tool.name);
+        let both = older.get(&tool.name).zip(tool.definition.as_ref());
         let status = match pin {
             None => Status::Unpinned,
             Some(pin) if pin.digest == found => Status::Same,
             Some(pin) => {
-                let by_text = older.get(name).and_then(|older| diff::diff(older, tool));
-                let located = by_text.or_else(|| located_by_pin(pin, tool));
+                let by_text = both.and_then(|(older, tool)| diff::diff(older, tool));
+                let located = by_text.or_else(|| located_by_members(&pin.members, &tool.members));
                 Status::Drifted(located.unwrap_or_else(|| unlocated(&pin.digest, &found)))
             }
         };
         rows.push(Row {
-            tool: name.to_owned(),
+            tool: tool.name.clone(),
             status,
             expected: pin.map(|pin| pin.digest.clone()),
             found: Some(found),
-            texts: older.get(name).map(|old| (old.projected.clone(), tool.projected.clone())),
+            texts: both.map(|(old, new)| (old.projected.clone(), new.projected.clone())),
         });
     }
-    let have: BTreeSet<&str> = listed.tools.iter().map(full_name).collect();
-    let mine = |key: &PinKey| listed.whole && key.server == server && key.holder == Holder::Anyone;
+    let mine = |key: &PinKey| key.server == server && key.holder == *holder;
     let pins = lockfile.pins().iter().filter(|(key, _)| mine(key));
-    rows.extend(pins.filter(|(key, _)| !have.contains(key.tool.as_str())).map(|(key, pin)| Row {
+    rows.extend(pins.filter(|(key, _)| listed.lacks(&key.tool)).map(|(key, pin)| Row {
         tool: key.tool.clone(),
         status: Status::Removed,
         expected: Some(pin.digest.clone()),
@@ -353,20 +333,9 @@ fn rows(
     Ok(rows)
 }
 
-fn digest_of(tool: &Definition) -> Result<Digest, Stop> {
-    tool.digest.clone().ok_or_else(|| {
-        failed(format!("{:?} has no inputSchema, so it has no digest", tool.name.as_str()))
-    })
-}
-
-fn pin(tool: &Definition, mark: &Mark) -> Result<Pin, Stop> {
-    digest_of(tool)?;
-    Pin::of(tool, mark.clone(), Some(mark.clone())).ok_or_else(|| failed("a tool without a digest"))
-}
-
 fn mark(command: &str, input: &Input, now: SystemTime) -> Mark {
     let names = input.files.iter().map(|file| file.display().to_string());
-    let names: Vec<String> = names.collect();
+    let names: Vec<String> = names.chain(input.instance.from_instance.clone()).collect();
     let from = if names.is_empty() { "-".to_owned() } else { names.join(" ") };
     let at = humantime::format_rfc3339_seconds(now).to_string();
     Mark { at, by: format!("lock {command} {from}") }

@@ -7,6 +7,7 @@ pub mod explain;
 pub mod input;
 pub mod lock;
 mod lock_input;
+mod lock_instance;
 mod lock_report;
 mod lock_telemetry;
 #[cfg(test)]

@@ -15,7 +15,7 @@ mod outcome;
 mod parcel;
 pub mod settings;
 
-pub use client::ExporterError;
+pub use client::{ExporterError, tls_config};
 pub use counters::Counters;
 pub use hold::{Hold, Leaving, Origin};
 pub use lane::Lane;

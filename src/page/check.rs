@@ -89,7 +89,7 @@ fn reference<'a>(rules: &'a Rules, known: &'a References, question: &Question) -
 }
 
 /// For whom the lockfile is asked.
-fn holder(context: Option<&Context>) -> Holder {
+pub fn holder(context: Option<&Context>) -> Holder {
     match context {
         Some(Context::Auth(auth)) => Holder::Auth(auth.to_string()),
         Some(Context::Client(Some(client))) => Holder::Client(client.to_string()),

@@ -1,5 +1,5 @@
-//! The API over HTTP: `POST /v1/contracts/check`, `GET /v1/chains`, `/v1/chains/{id}`,
-//! `/v1/incidents`. JSON in, JSON out, errors as sentences.
+//! The API over HTTP: `POST /v1/contracts/check`, `GET /v1/contracts`, `/v1/chains`,
+//! `/v1/chains/{id}`, `/v1/incidents`. JSON in, JSON out, errors as sentences.
 
 use std::sync::Arc;
 
@@ -14,14 +14,15 @@ use http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
 
 use super::board::Board;
-use super::check;
 use super::listing::{self, Page, Wanted};
 use super::question::{self, Wrong};
+use super::{check, contracts};
 
 /// All paths, over what is published on a board.
 pub fn router(board: Arc<Board>) -> Router {
     Router::new()
         .route("/v1/contracts/check", post(check_contract))
+        .route("/v1/contracts", get(contracts_known))
         .route("/v1/chains", get(chains))
         .route("/v1/chains/{id}", get(chain))
         .route("/v1/incidents", get(incidents))
@@ -30,8 +31,8 @@ pub fn router(board: Arc<Board>) -> Router {
         .with_state(board)
 }
 
-const PATHS: &str = "ask POST /v1/contracts/check, GET /v1/chains, GET /v1/chains/{id} or GET \
-    /v1/incidents";
+const PATHS: &str = "ask POST /v1/contracts/check, GET /v1/contracts, GET /v1/chains, \
+    GET /v1/chains/{id} or GET /v1/incidents";
 
 /// Numbers of google.rpc.Code, as in the errors of OTLP/HTTP.
 fn code(status: StatusCode) -> u8 {
@@ -72,6 +73,20 @@ async fn check_contract(
             let answered = check::answer(&board.rules(), &board.catalogs(), &question);
             answer(StatusCode::OK, &question::answered(&question, &answered))
         }
+        Err(wrong) => wrong.into_response(),
+    }
+}
+
+async fn contracts_known(
+    State(board): State<Arc<Board>>,
+    asked: Result<Query<contracts::Wanted>, QueryRejection>,
+) -> Response {
+    let Ok(Query(wanted)) = asked else {
+        let says = "the query cannot be read; contracts have server, tool, limit and page_token";
+        return Wrong(says.into()).into_response();
+    };
+    match contracts::page(&board.rules(), &board.catalogs(), &wanted) {
+        Ok(page) => answer(StatusCode::OK, &page),
         Err(wrong) => wrong.into_response(),
     }
 }

@@ -6,6 +6,7 @@
 
 pub mod board;
 pub mod check;
+pub mod contracts;
 mod grpc;
 mod http;
 pub mod listing;

@@ -17,6 +17,8 @@ use super::settings::{Compression, Exporter, Kind, Retry};
 use crate::wire::Signal;
 use crate::wire::inflate::Coding;
 
+pub use tls::config as tls_config;
+
 /// An exporter that can be sent to.
 pub enum Client {
     Grpc(Box<grpc::Grpc>),

@@ -3,5 +3,6 @@
 
 mod access;
 mod checks;
+mod instance;
 mod lists;
 pub mod support;
