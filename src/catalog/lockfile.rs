@@ -210,7 +210,11 @@ impl Lockfile {
 /// Puts header and version in front of what an empty file may say.
 fn start(document: &mut DocumentMut) {
     let said = document.trailing().as_str().unwrap_or_default().to_owned();
-    let header = if said.trim().is_empty() { HEADER.to_owned() } else { said };
+    let mut header = if said.trim().is_empty() { HEADER.to_owned() } else { said };
+    if !header.ends_with('\n') {
+        // What follows must not become part of a comment.
+        header.push('\n');
+    }
     document.set_trailing("");
     document.insert("version", toml_edit::value(VERSION));
     if let Some(mut key) = document.key_mut("version") {

@@ -103,6 +103,8 @@ fn comments_of_people_are_kept() {
     let only_comments = Lockfile::parse("# later\n").unwrap();
     assert!(only_comments.pins().is_empty());
     assert_eq!(only_comments.print(), "# later\nversion = 1\n");
+    let no_last_line = Lockfile::parse("# later").unwrap();
+    assert_eq!(no_last_line.print(), "# later\nversion = 1\n");
 }
 
 #[test]

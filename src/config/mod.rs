@@ -66,6 +66,23 @@ pub fn load_with(sources: &Sources, env: Env<'_>) -> Result<Settings, Vec<Mistak
     Err(mistakes)
 }
 
+/// As [`load_with`], from a text that stands for one file of that name.
+pub fn read_text(name: &str, text: &str, env: Env<'_>) -> Result<Settings, Vec<Mistake>> {
+    let mut mistakes = Vec::new();
+    let place = mistake::Place::new(name, 1);
+    let read = tree::parse(text, &place, &Path::new("").into(), env, &mut mistakes);
+    let mut tree = Node::empty();
+    read.into_iter().for_each(|node| tree.merge(node));
+    let mut settings = check(&tree, &tree, env, &mut mistakes);
+    match mistakes.iter().all(|mistake| mistake.warning) {
+        true => {
+            settings.warnings = mistakes;
+            Ok(settings)
+        }
+        false => Err(mistakes),
+    }
+}
+
 /// The evidence rules of a file: a configuration, or `evidence:` alone, or the bare list.
 pub fn rules(path: &Path) -> Result<(Vec<Rule>, Vec<Mistake>), Vec<Mistake>> {
     let env = |name: &str| std::env::var(name).ok();

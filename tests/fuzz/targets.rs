@@ -1,5 +1,17 @@
 //! What must hold for any bytes: the bodies of the fuzz targets, also run by the tests.
 
+use std::sync::Arc;
+
+use bytes::Bytes;
+use mcp_verdict::catalog::lockfile::Lockfile;
+use mcp_verdict::config;
+use mcp_verdict::engine::{Revisions, replay};
+use mcp_verdict::log::record::{Entry, Found, Marker, put_record, walk};
+use mcp_verdict::log::{Kind, Record};
+use mcp_verdict::model::fact::Sighting;
+use mcp_verdict::model::ids::Position;
+use mcp_verdict::model::policy::Policy;
+use mcp_verdict::normalise::sight;
 use mcp_verdict::wire::Signal;
 use mcp_verdict::wire::encode::NewAttr;
 use mcp_verdict::wire::fields::Fields;
@@ -151,4 +163,69 @@ pub fn splice(bytes: &[u8]) {
             .collect();
         assert_eq!(check(Signal::Traces, &regroup(&whole)).map(|c| c.items), Ok(counts.items));
     }
+}
+
+/// Any bytes as a file of the log are covered without a gap, and a whole entry behind any damage is
+/// found.
+pub fn record(bytes: &[u8]) {
+    // What the corpus is written with.
+    let marker = Marker(0x6d63_7076_6572_6463);
+    let mut at = 0;
+    for found in walk(marker, bytes) {
+        let (Found::Entry { at: range, .. } | Found::Damaged(range) | Found::Torn(range)) = found;
+        assert!(range.start == at && range.end > at, "a gap at {at}");
+        at = range.end;
+    }
+    assert_eq!(at, bytes.len());
+    let payload = Bytes::from_static(b"whole");
+    let whole = Record { kind: Kind::In, signal: Signal::Logs, coding: Coding::Gzip, payload };
+    let mut file = bytes.to_vec();
+    put_record(marker, Position(7), &whole, &mut file);
+    file.extend_from_slice(&whole.payload);
+    let last = walk(marker, &file).last();
+    assert!(
+        matches!(last, Some(Found::Entry { entry: Entry::Record { payload: b"whole", .. }, .. })),
+        "the whole entry is not found"
+    );
+}
+
+/// Any text is a configuration or a list of mistakes, each of which says something; whichever it
+/// is, it is so again.
+pub fn config(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let env = |name: &str| (name.len() > 3).then(|| format!("[{name}]"));
+    match config::read_text("fuzz.yaml", text, &env) {
+        Ok(settings) => {
+            assert!(!settings.exporters.is_empty());
+            assert_eq!(config::read_text("fuzz.yaml", text, &env), Ok(settings));
+        }
+        Err(mistakes) => {
+            assert!(mistakes.iter().any(|mistake| !mistake.warning));
+            assert!(mistakes.iter().all(|mistake| !mistake.says.is_empty()));
+        }
+    }
+}
+
+/// Any text is a lockfile or damage with a line of it; what is read is printed and read again.
+pub fn lockfile(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    match Lockfile::parse(text) {
+        Ok(lockfile) => {
+            let printed = lockfile.print();
+            let again = Lockfile::parse(&printed).expect("what is printed is read");
+            assert_eq!(again.pins(), lockfile.pins());
+            assert_eq!(again.print(), printed);
+        }
+        Err(damage) => assert!(!damage.to_string().is_empty()),
+    }
+}
+
+/// Any export is judged, and judged the same when it comes twice.
+pub fn judged(bytes: &[u8]) {
+    let policy = Arc::new(Policy::default());
+    let of = |signal| sight(signal, bytes, &policy);
+    let sightings: Vec<Sighting> = [Signal::Traces, Signal::Logs].into_iter().map(of).collect();
+    let once = replay(sightings.clone(), &policy, Revisions::Final);
+    let twice = replay([&sightings[..], &sightings[..]].concat(), &policy, Revisions::Final);
+    assert_eq!(format!("{once:?}"), format!("{twice:?}"));
 }

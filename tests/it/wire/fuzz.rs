@@ -7,6 +7,10 @@ mod targets;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use bytes::Bytes;
+use mcp_verdict::log::record::{Marker, Noted, put_marks, put_record};
+use mcp_verdict::log::{Kind, Mark, OutId, Part, Record as LogRecord};
+use mcp_verdict::model::ids::{Digest16, Position, SpanRef};
 use mcp_verdict::wire::Signal;
 use mcp_verdict::wire::inflate::{Coding, deflate};
 use mcp_verdict::wire::json::{Limits, to_protobuf};
@@ -103,9 +107,13 @@ fn mutate(random: &mut Random, seeds: &[Vec<u8>]) -> Vec<u8> {
 }
 
 fn run(kind: &str, seed: u64, target: fn(&[u8])) {
+    bounded(kind, seed, rounds(), target);
+}
+
+fn bounded(kind: &str, seed: u64, rounds: u64, target: fn(&[u8])) {
     let seeds = seeds(kind);
     seeds.iter().for_each(|seed| target(seed));
-    for round in 0..rounds() {
+    for round in 0..rounds {
         // A seed a round: a failing input is found again by its round alone.
         let mut random = Random(seed << 32 | round);
         target(&mutate(&mut random, &seeds));
@@ -138,7 +146,28 @@ fn splicer_on_spans() {
     run("span", 5, targets::splice);
 }
 
-/// Writes the binary seeds from the JSON ones, after those were changed.
+#[test]
+fn log_reader() {
+    run("record", 6, targets::record);
+}
+
+#[test]
+fn configuration() {
+    run("config", 7, targets::config);
+}
+
+#[test]
+fn lockfile() {
+    run("lockfile", 8, targets::lockfile);
+}
+
+/// From bytes to verdicts. A tenth of the rounds: each is a whole replay.
+#[test]
+fn judgement() {
+    bounded("judged", 9, rounds() / 10, targets::judged);
+}
+
+/// Writes the binary seeds from the JSON ones and the cases, after those were changed.
 #[test]
 #[ignore = "writes tests/data/fuzz"]
 fn write_binary_seeds() {
@@ -161,4 +190,41 @@ fn write_binary_seeds() {
             spans.for_each(|span| write("span", &span.index.to_string(), span.bytes));
         }
     }
+    // Every tenth case, whole: exports of one signal are one when they stand one behind the other.
+    for case in crate::fixtures::cases().iter().step_by(10) {
+        let traces = case.exports().into_iter().filter(|(signal, _)| *signal == Signal::Traces);
+        let bytes: Vec<u8> = traces.flat_map(|(_, bytes)| bytes).collect();
+        write("judged", &case.name.replace(['/', '.'], "-"), &bytes);
+    }
+    write("record", "file", &log_file());
+}
+
+/// A file of the log with an entry of each kind, damage between two of them, and a torn end.
+fn log_file() -> Vec<u8> {
+    let marker = Marker(0x6d63_7076_6572_6463);
+    let id = OutId {
+        chain: Digest16([1; 16]),
+        revision: 2,
+        digest: Digest16([3; 16]),
+        closes: false,
+        span: SpanRef::default(),
+    };
+    let mut file = Vec::new();
+    for (number, kind) in [(1, Kind::In), (2, Kind::Out(vec![id])), (3, Kind::In)] {
+        let payload = Bytes::from(vec![number; 40]);
+        let coding = Coding::Identity;
+        let record = LogRecord { kind, signal: Signal::Traces, coding, payload };
+        put_record(marker, Position(u64::from(number)), &record, &mut file);
+        file.extend_from_slice(&record.payload);
+        if number == 2 {
+            file.extend_from_slice(b"no entry");
+        }
+    }
+    let part = Part::Held;
+    let delivered = Mark::Delivered { exporter: "otlp".into(), part };
+    let marks = [Noted::new(Position(1), Mark::Done), Noted::new(Position(2), delivered)];
+    put_marks(marker, &marks, &mut file);
+    let whole = file.clone();
+    file.extend_from_slice(&whole[..30]);
+    file
 }
