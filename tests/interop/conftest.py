@@ -104,7 +104,7 @@ def typescript_client():
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "mcp-verdict-tests"
     folder = cache / ("typescript-" + hashlib.sha256(lock).hexdigest()[:8])
     folder.mkdir(parents=True, exist_ok=True)
-    for name in ("package.json", "package-lock.json", "tsconfig.json", "client.ts", "telemetry.ts"):
+    for name in ("package.json", "package-lock.json", "tsconfig.json", "client.ts", "contracts.ts", "telemetry.ts"):
         shutil.copy(source / name, folder / name)
     if not (folder / "node_modules/.package-lock.json").exists():
         subprocess.run(["npm", "ci", "--no-audit", "--no-fund"], cwd=folder, check=True, stdin=subprocess.DEVNULL)
