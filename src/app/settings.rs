@@ -59,10 +59,10 @@ pub fn page(settings: &config::Settings) -> Option<receive::Listener> {
     })
 }
 
-/// The page is for people and for checks: a few connections, small requests.
+/// The page is for people and for checks: small requests.
 pub fn page_limits(settings: &config::Settings) -> receive::Limits {
     let limits = self::receive(settings).limits;
-    receive::Limits { in_flight: limits.in_flight.min(16 << 20), connections: 256, ..limits }
+    receive::Limits { in_flight: limits.in_flight.min(16 << 20), ..limits }
 }
 
 /// `auth` of any port that clients come to.

@@ -1,13 +1,16 @@
 """Contracts against a real server that changes its tool between calls: the examples pin, ask before each
 call and halt; what is called all the same is judged; a reload by signal; the lock commands from outside.
 """
+import hashlib
 import json
+import os
 import pathlib
 import signal
 import subprocess
 import sys
 import urllib.request
 
+import junitparser
 import pytest
 
 from harness import EXAMPLES, Program, address, attributes, eventually, free_ports, log_records_of, run_client
@@ -150,3 +153,56 @@ def test_lock_reads_a_running_instance(pinning, library):
     eventually(lambda: pinning.lockfile.exists() and "release" in pinning.lockfile.read_text(), 10, "both pins")
     code, said = pinning.lock("check", "--from-instance", pinning.api, "--server", server)
     assert code == 0, said
+
+
+# The published command line, and the types generated from SARIF's published schema.
+NPM = {"@modelcontextprotocol/inspector": "0.15.0", "@types/sarif": "2.1.7", "typescript": "5.9.3"}
+
+
+@pytest.fixture(scope="session")
+def npm():
+    """A folder outside the tree with these packages."""
+    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "mcp-verdict-tests"
+    folder = cache / ("contracts-" + hashlib.sha256(json.dumps(NPM).encode()).hexdigest()[:8])
+    if not (folder / "ready").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "package.json").write_text(json.dumps({"private": True, "dependencies": NPM}))
+        subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--silent"], cwd=folder, check=True, stdin=subprocess.DEVNULL)
+        (folder / "ready").touch()
+    return folder
+
+
+def ask(url, npm, *words):
+    """What docs/contracts.md pipes into `lock`."""
+    command = [npm / "node_modules/.bin/mcp-inspector", "--cli", url, "--transport", "http", *words]
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_inspectors_answer_is_checked_and_reported(pinning, library, npm):
+    """`tools/list` by the MCP Inspector, pinned, renamed, checked: exit codes, and reports that others read:
+    SARIF by the types of its published schema, JUnit by a parser of its own."""
+    url = library[1]
+    listed = ask(url, npm, "--method", "tools/list")
+    assert pinning.lock("init", "--server", "lib", text=listed)[0] == 0
+    assert pinning.lock("check", "--server", "lib", text=listed)[0] == 0
+    ask(url, npm, "--method", "tools/call", "--tool-name", "release", "--tool-arg", "what=rename")
+    moved = ask(url, npm, "--method", "tools/list")
+    code, sarif = pinning.lock("check", "--server", "lib", "--format", "sarif", text=moved)
+    assert code == 1
+    rules = {result["ruleId"] for result in json.loads(sarif)["runs"][0]["results"]}
+    assert "contract/breaking" in rules
+    checked = npm / "report.ts"
+    checked.write_text('import { Log } from "sarif";\nexport const log: Log = ' + sarif + ";\n")
+    tsc = [str(npm / "node_modules/.bin/tsc"), "--noEmit", "--strict", "--skipLibCheck", str(checked)]
+    types = lambda: subprocess.run(tsc, capture_output=True, text=True, timeout=120, cwd=npm, stdin=subprocess.DEVNULL)
+    done = types()
+    assert done.returncode == 0, done.stdout
+    checked.write_text(checked.read_text().replace('"level": "error"', '"level": "awful"'))
+    assert types().returncode != 0, "the types would tell"
+    code, junit = pinning.lock("check", "--server", "lib", "--format", "junit", text=moved)
+    suite, = junitparser.JUnitXml.fromstring(junit.encode())
+    assert (code, suite.tests, suite.failures, suite.errors) == (1, 2, 1, 0)
+    failed, = [case.name for case in suite if case.result]
+    assert failed == "search"
