@@ -139,13 +139,19 @@ impl Timeline {
     }
 
     /// Session findings of §7 about the catalog. `activity` is the start of the scope's last
-    /// request, `calls` the sorted starts of its calls; `modern` gates the cache hint.
-    pub fn findings(&self, activity: Nanos, calls: &[Nanos], modern: bool) -> Vec<Finding> {
+    /// request; `called` tells whether it has a call from one time until before another; `modern`
+    /// gates the cache hint.
+    pub fn findings(
+        &self,
+        activity: Nanos,
+        called: &dyn Fn(Nanos, Nanos) -> bool,
+        modern: bool,
+    ) -> Vec<Finding> {
         let mut found = Vec::new();
         self.signal_findings(activity, &mut found);
         for (number, traversal) in self.traversals.iter().enumerate() {
             self.traversal_findings(number, traversal, activity, &mut found);
-            if modern && let Some(finding) = self.expired(number, traversal, calls) {
+            if modern && let Some(finding) = self.expired(number, traversal, called) {
                 found.push(finding);
             }
         }
@@ -220,11 +226,15 @@ impl Timeline {
     }
 
     /// A call after the hint ran out, and no listing begun in between.
-    fn expired(&self, number: usize, traversal: &Traversal, calls: &[Nanos]) -> Option<Finding> {
+    fn expired(
+        &self,
+        number: usize,
+        traversal: &Traversal,
+        called: &dyn Fn(Nanos, Nanos) -> bool,
+    ) -> Option<Finding> {
         let until = traversal.fresh_until()?;
         let next = self.traversals.get(number + 1).map_or(Nanos::MAX, |next| next.start);
-        let late = calls.iter().any(|call| *call >= until && *call < next);
-        late.then(|| Finding::new(Code::CatalogTtlExpired, traversal.spans()))
+        called(until, next).then(|| Finding::new(Code::CatalogTtlExpired, traversal.spans()))
     }
 
     /// Two complete traversals, same digest, other order of the same names.

@@ -133,6 +133,36 @@ fn candidates(asker: &Side, answer: &Side, skew: Nanos) -> bool {
     directions && agree(&asker.half, &answer.half) && covers(asker, answer.start, skew)
 }
 
+/// Calls by start, to find those that run at a time without looking at all of them.
+pub struct Calls<'a> {
+    /// With the latest end of it and of those before it.
+    by_start: Vec<(Nanos, Nanos, &'a Side)>,
+    skew: Nanos,
+}
+
+impl<'a> Calls<'a> {
+    pub fn new(sides: impl Iterator<Item = &'a Side>, skew: Nanos) -> Self {
+        let mut calls: Vec<&Side> =
+            sides.filter(|side| side.half.method.as_str() == "tools/call").collect();
+        calls.sort_by_key(|side| side.start);
+        let mut latest = 0;
+        let until = |side: &Side| side.start.saturating_add(reach(side, skew));
+        let by_start = calls.into_iter().map(|side| {
+            latest = until(side).max(latest);
+            (side.start, latest, side)
+        });
+        Self { by_start: by_start.collect(), skew }
+    }
+
+    pub fn running_at(&self, at: Nanos) -> impl Iterator<Item = &'a Side> + '_ {
+        let begun =
+            self.by_start.partition_point(|(start, ..)| *start <= at.saturating_add(self.skew));
+        let so_far = self.by_start.get(..begun).unwrap_or_default().iter().rev();
+        let near = so_far.take_while(move |(_, latest, _)| at <= *latest);
+        near.map(|(_, _, side)| *side)
+    }
+}
+
 /// Whether a root `tools/list` server span is the framework's own look-up while it serves a call
 /// that has the very same id (judgment.md §4.1).
 pub fn is_phantom(listing: &Side, call: &Side, skew: Nanos) -> bool {

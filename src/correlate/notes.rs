@@ -1,7 +1,7 @@
 //! Notifications (judgment.md §4.4): they have no id; they attach to a scope, and through a token
 //! or a request id to a request. One notification seen at both ends is one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::model::case::{CancelSeen, ProgressSeen};
@@ -13,10 +13,22 @@ pub const INITIALIZED: &str = "notifications/initialized";
 pub const CANCELLED: &str = "notifications/cancelled";
 pub const PROGRESS: &str = "notifications/progress";
 
-/// The notifications of one scope, sorted by (time, id).
-#[derive(Clone, PartialEq, Debug, Default)]
+/// The notifications of one scope, sorted by (time, id), and what they say of requests.
+#[derive(Clone, Debug, Default)]
 pub struct Notes {
     all: Vec<Arc<Fact>>,
+    /// By token, in the order of time.
+    progress: BTreeMap<Name, Vec<ProgressSeen>>,
+    /// By the request id they name, in the order of time.
+    cancels: BTreeMap<Name, Vec<CancelSeen>>,
+}
+
+/// A fact's id names what it says.
+impl PartialEq for Notes {
+    fn eq(&self, other: &Self) -> bool {
+        let ids = |notes: &Self| notes.all.iter().map(|fact| fact.id).collect::<Vec<_>>();
+        self.all.len() == other.all.len() && ids(self) == ids(other)
+    }
 }
 
 fn note(fact: &Fact) -> Option<&Notification> {
@@ -31,7 +43,28 @@ impl Notes {
         let mut all: Vec<Arc<Fact>> = facts.into_iter().filter(|f| note(f).is_some()).collect();
         all.sort_by_key(|fact| (fact.start, fact.id));
         all.dedup_by_key(|fact| fact.id);
-        Self { all }
+        let mut notes = Self { all, ..Self::default() };
+        notes.progress = notes.progress_by_token();
+        for fact in &notes.all {
+            let Some(told) = note(fact).filter(|note| note.method.as_str() == CANCELLED) else {
+                continue;
+            };
+            if let Some(id) = &told.cancelled_request_id {
+                let cancel = CancelSeen { at: fact.start, by: told.end };
+                notes.cancels.entry(id.clone()).or_default().push(cancel);
+            }
+        }
+        notes
+    }
+
+    fn progress_by_token(&self) -> BTreeMap<Name, Vec<ProgressSeen>> {
+        let mut all: BTreeMap<Name, Vec<ProgressSeen>> = BTreeMap::new();
+        for (token, fact) in self.tokens() {
+            let value = note(fact).and_then(|note| note.progress.as_ref()).and_then(|p| p.value);
+            let seen = ProgressSeen { at: fact.start, value, span: fact.id.at.span };
+            all.entry(token.clone()).or_default().push(seen);
+        }
+        all
     }
 
     /// Those of one method, each once: where two processes recorded a method, the receiver's
@@ -55,17 +88,19 @@ impl Notes {
         mine.into_iter().filter(|fact| Some(fact.process.key) == speaker).collect()
     }
 
-    pub fn progress(&self, token: &Name) -> Vec<ProgressSeen> {
-        let of_token = |fact: &&Arc<Fact>| {
-            let progress = note(fact).and_then(|note| note.progress.as_ref());
-            progress.is_some_and(|progress| progress.token == *token)
-        };
-        let seen = self.of(PROGRESS).into_iter().filter(of_token).map(|fact| ProgressSeen {
-            at: fact.start,
-            value: note(fact).and_then(|note| note.progress.as_ref()).and_then(|p| p.value),
-            span: fact.id.at.span,
-        });
-        seen.collect()
+    /// Progress of one token, in the order of time.
+    pub fn progress(&self, token: &Name) -> &[ProgressSeen] {
+        self.progress.get(token).map_or(&[], Vec::as_slice)
+    }
+
+    /// Tokens whose progress differs, with the times from which it does.
+    pub fn progress_changed<'a>(old: &'a Self, new: &'a Self) -> Vec<(&'a Name, Vec<Nanos>)> {
+        changed(&old.progress, &new.progress, |seen| seen.at)
+    }
+
+    /// Request ids whose cancels differ, with the times from which they do.
+    pub fn cancels_changed<'a>(old: &'a Self, new: &'a Self) -> Vec<(&'a Name, Vec<Nanos>)> {
+        changed(&old.cancels, &new.cancels, |seen| seen.at)
     }
 
     /// Tokens that progress notifications carried.
@@ -86,15 +121,14 @@ impl Notes {
     /// The first cancel that names this request. Who sent it: the end of the notification's
     /// record, as far as it is known.
     pub fn cancel(&self, request_id: &Name, from: Nanos, to: Nanos) -> Option<CancelSeen> {
-        let named = |fact: &&Arc<Fact>| {
-            note(fact).is_some_and(|note| {
-                note.method.as_str() == CANCELLED
-                    && note.cancelled_request_id.as_ref() == Some(request_id)
-            })
-        };
-        let first = self.all.iter().find(|f| named(f) && f.start >= from && f.start <= to)?;
-        let by = note(first).map_or(End::Unknown, |note| note.end);
-        Some(CancelSeen { at: first.start, by })
+        let named = self.cancels.get(request_id)?;
+        let first = named.partition_point(|cancel| cancel.at < from);
+        named.get(first).filter(|cancel| cancel.at <= to).copied()
+    }
+
+    /// Whether any cancel names this request id.
+    pub fn cancels(&self, request_id: &Name) -> bool {
+        self.cancels.contains_key(request_id)
     }
 
     pub fn seen(&self, method: &str) -> bool {
@@ -121,4 +155,27 @@ impl Notes {
             Some((note.task_id.as_ref()?, note.task_status?, fact.start))
         })
     }
+}
+
+type ByName<T> = BTreeMap<Name, Vec<T>>;
+
+/// Names whose lists differ, with the times of what stands in one list only or behind it.
+fn changed<'a, T: PartialEq>(
+    old: &'a ByName<T>,
+    new: &'a ByName<T>,
+    at: impl Fn(&T) -> Nanos,
+) -> Vec<(&'a Name, Vec<Nanos>)> {
+    let names: BTreeSet<&Name> = old.keys().chain(new.keys()).collect();
+    let mut found = Vec::new();
+    for name in names {
+        let of = |all: &'a ByName<T>| all.get(name).map_or(&[][..], Vec::as_slice);
+        let (old, new) = (of(old), of(new));
+        let same = old.iter().zip(new).take_while(|(a, b)| a == b).count();
+        let rest = old.iter().skip(same).chain(new.iter().skip(same));
+        let times: Vec<Nanos> = rest.map(&at).collect();
+        if !times.is_empty() {
+            found.push((name, times));
+        }
+    }
+    found
 }

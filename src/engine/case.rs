@@ -1,8 +1,7 @@
 //! From a chain and its tables to what judgement reads: the exchange, then the case.
 
-use std::collections::BTreeSet;
-
-use super::scopes::ScopeView;
+use super::scope_view::ScopeView;
+use super::scopes::closes;
 use super::tables::{ChainEntry, Tables};
 use crate::correlate::chain::Chain;
 use crate::correlate::operation::Kind;
@@ -10,8 +9,8 @@ use crate::correlate::scope::{ScopeKey, ServerName};
 use crate::correlate::side::{Side, together};
 use crate::model::case::*;
 use crate::model::fact::*;
-use crate::model::findings::{Code, Detail, Finding};
-use crate::model::ids::{Digest16, Name, Nanos, SpanId, SpanRef};
+use crate::model::findings::{Code, Finding};
+use crate::model::ids::{Name, Nanos, SpanRef};
 use crate::model::words::Era;
 
 impl Tables {
@@ -78,7 +77,7 @@ impl Tables {
         };
         let mut exchange = self.exchange_with(chain, server, era);
         exchange.version = exchange.version.or_else(|| view.version.clone());
-        self.add_notes(chain, &view, &mut exchange);
+        self.add_notes(key, entry, &view, &mut exchange);
         self.add_evidence(key, chain, &mut exchange);
         exchange.findings.extend(self.id_findings(key, entry, era));
         exchange.findings.extend(self.token_findings(key, entry));
@@ -95,11 +94,21 @@ impl Tables {
         best.map_or_else(|| Name::new("unknown"), |server| server.name().clone())
     }
 
-    fn add_notes(&self, chain: &Chain, view: &ScopeView, exchange: &mut Exchange) {
+    fn add_notes(
+        &self,
+        key: SpanRef,
+        entry: &ChainEntry,
+        view: &ScopeView,
+        exchange: &mut Exchange,
+    ) {
+        let (chain, scope) = (&entry.chain, self.scopes.get(&entry.scope));
+        let at = (chain.start(), key);
         let token = chain.sides().find_map(|side| side.half.call.progress_token.as_ref());
         if let Some(token) = token {
-            exchange.progress = view.notes.progress(token);
-            exchange.progress.retain(|seen| seen.at >= chain.start());
+            let until = closes(scope.and_then(|scope| scope.same_token(token)), at);
+            let seen = view.notes.progress(token).iter();
+            let mine = seen.filter(|seen| chain.start() <= seen.at && seen.at < until);
+            exchange.progress = mine.copied().collect();
         }
         if let Some(id) = chain.request_id() {
             let from = chain.start();
@@ -107,6 +116,8 @@ impl Tables {
             let last = chain.sides().map(|side| side.stop).max().unwrap_or(from);
             // A cancel may be recorded a little after the caller has given up.
             let to = if ended { last.saturating_add(self.policy.settle) } else { Nanos::MAX };
+            let same = scope.and_then(|scope| scope.same_id(chain.direction(), id));
+            let to = to.min(closes(same, at));
             exchange.cancel = view.notes.cancel(id, from, to);
         }
     }
@@ -152,33 +163,6 @@ impl Tables {
         of_server && of_tool
     }
 
-    /// Findings about ids, only where a session keys the scope (§4.6).
-    fn id_findings(&self, key: SpanRef, entry: &ChainEntry, era: Era) -> Vec<Finding> {
-        let chain = &entry.chain;
-        let (Some(scope), Some(id)) = (self.scopes.get(&entry.scope), chain.request_id()) else {
-            return Vec::new();
-        };
-        if !entry.scope.keyed_by_session() {
-            return Vec::new();
-        }
-        let mut found = Vec::new();
-        for other in scope.same_id(chain.direction(), id).filter(|other| *other != key) {
-            let Some(twin) = self.chains.get(&other) else { continue };
-            let spans = vec![chain.key().span, twin.chain.key().span];
-            let (first, second) = match chain.start() <= twin.chain.start() {
-                true => (chain, &twin.chain),
-                false => (&twin.chain, chain),
-            };
-            let in_flight = !ended(first) || second.start() < first.stop();
-            if in_flight {
-                found.push(Finding::new(Code::RequestIdReusedInFlight, spans));
-            } else if era == Era::Legacy && second.key() == key {
-                found.push(Finding::new(Code::RequestIdReused, spans));
-            }
-        }
-        merge_spans(found)
-    }
-
     /// A half alone, of a trace that its SDK says was not sampled (§7).
     pub(super) fn sampled_out(&self, chain: &Chain) -> Option<Finding> {
         let side = match (&chain.asking, &chain.answering) {
@@ -190,32 +174,6 @@ impl Tables {
         let by_flag = best.sampling.has_flags && !best.sampling.sampled_bit && records_flag;
         let out = by_flag || best.sampling.below_threshold;
         out.then(|| Finding::new(Code::SampledOut, vec![best.id.at.span]))
-    }
-
-    /// One token on two requests in flight.
-    fn token_findings(&self, key: SpanRef, entry: &ChainEntry) -> Vec<Finding> {
-        let chain = &entry.chain;
-        let token = chain.sides().find_map(|side| side.half.call.progress_token.as_ref());
-        let (Some(scope), Some(token)) = (self.scopes.get(&entry.scope), token) else {
-            return Vec::new();
-        };
-        let overlaps = |twin: &Chain| {
-            let before = |a: &Chain, b: &Chain| ended(a) && a.stop() <= b.start();
-            !before(chain, twin) && !before(twin, chain)
-        };
-        let twins: Vec<SpanId> = scope
-            .same_token(token)
-            .filter(|other| *other != key)
-            .filter_map(|other| self.chains.get(&other))
-            .filter(|twin| overlaps(&twin.chain))
-            .map(|twin| twin.chain.key().span)
-            .collect();
-        if twins.is_empty() {
-            return Vec::new();
-        }
-        let spans = twins.into_iter().chain([chain.key().span]).collect();
-        let detail = Detail::Digest(Digest16::of(&[token.as_bytes()]));
-        vec![Finding::new(Code::ProgressTokenReused, spans).detail(detail)]
     }
 
     pub(super) fn scope_seen(&self, key: &ScopeKey, view: &ScopeView, chain: &Chain) -> ScopeSeen {
@@ -363,10 +321,6 @@ fn same_name(listed: &Name, called: &Name) -> bool {
     listed == called
 }
 
-fn ended(chain: &Chain) -> bool {
-    chain.primary().ended
-}
-
 fn negotiation(chain: &Chain) -> Negotiation {
     let all = || chain.sides().filter_map(|side| side.half.negotiation.as_deref());
     Negotiation {
@@ -375,14 +329,4 @@ fn negotiation(chain: &Chain) -> Negotiation {
         server_capabilities: all().find_map(|n| n.server_capabilities.clone()),
         subscribed: all().find_map(|n| n.subscribed.clone()),
     }
-}
-
-/// One finding a code, with the spans of all of them.
-fn merge_spans(found: Vec<Finding>) -> Vec<Finding> {
-    let codes: BTreeSet<Code> = found.iter().map(|finding| finding.code).collect();
-    let merged = codes.into_iter().map(|code| {
-        let spans = found.iter().filter(|f| f.code == code).flat_map(|f| f.spans.clone());
-        Finding::new(code, spans.collect())
-    });
-    merged.collect()
 }

@@ -75,20 +75,19 @@ impl Tables {
     fn add_chain(&mut self, key: SpanRef, chain: Arc<Chain>, scope: ScopeKey) {
         for side in chain.sides() {
             insert(&mut self.by_process, side.process().key, key);
+            self.visit_scope(side.process().key, &scope, true);
         }
         self.partner(key, &chain, true);
-        let contribution = Contribution::of(key, &chain);
-        self.scope_mut(&scope).add(key, &contribution);
-        self.mark_namesakes(&chain, &scope);
-        self.marks.scopes.insert(scope.clone());
+        self.tell_scope(key, &chain, &scope, true);
         self.marks.endings.insert(key);
         self.mark_notes(&chain);
         self.mark_homeless(&chain);
+        let at = (chain.start(), key);
         self.chains.insert(
             key,
             ChainEntry {
                 chain,
-                scope,
+                scope: scope.clone(),
                 ending: None,
                 exchange: None,
                 operation_keys: Vec::new(),
@@ -96,20 +95,23 @@ impl Tables {
                 verdict: None,
             },
         );
+        self.mark_namesakes(at, &scope);
     }
 
     fn drop_chain(&mut self, key: SpanRef) {
+        let Some(entry) = self.chains.get(&key) else { return };
+        let (start, scope) = (entry.chain.start(), entry.scope.clone());
+        self.mark_namesakes((start, key), &scope);
         let Some(entry) = self.chains.remove(&key) else { return };
         self.dropped.insert(key);
         self.set_timer(key, None);
+        self.unsay(key, &entry);
         for side in entry.chain.sides() {
             remove(&mut self.by_process, &side.process().key, &key);
+            self.visit_scope(side.process().key, &entry.scope, false);
         }
         self.partner(key, &entry.chain, false);
-        let contribution = Contribution::of(key, &entry.chain);
-        self.scope_mut(&entry.scope).remove(key, &contribution);
-        self.mark_namesakes(&entry.chain, &entry.scope);
-        self.marks.scopes.insert(entry.scope);
+        self.tell_scope(key, &entry.chain, &entry.scope, false);
         for operation in entry.operation_keys {
             if let Some(found) = self.operations.get_mut(&operation) {
                 found.members.remove(&key);
@@ -123,10 +125,12 @@ impl Tables {
     /// The chain leaves; its scope keeps what it was told, and nothing is judged anew.
     pub(super) fn retire_chain(&mut self, key: SpanRef) {
         let Some(entry) = self.chains.remove(&key) else { return };
+        self.unsay(key, &entry);
         for side in entry.chain.sides() {
             remove(&mut self.by_process, &side.process().key, &key);
+            self.visit_scope(side.process().key, &entry.scope, false);
         }
-        let contribution = Contribution::of(key, &entry.chain);
+        let contribution = Contribution::of(&entry.chain);
         self.scope_mut(&entry.scope).retire(key, &contribution);
         for operation in entry.operation_keys {
             if let Some(found) = self.operations.get_mut(&operation) {
@@ -143,23 +147,47 @@ impl Tables {
         self.set_timer(key, None);
     }
 
-    /// Requests of the scope with the same id or token: their findings name each other's spans.
-    fn mark_namesakes(&mut self, chain: &Chain, scope: &ScopeKey) {
-        let Some(scope) = self.scopes.get(scope) else { return };
-        let id = chain.request_id().into_iter();
-        let by_id = id.flat_map(|id| scope.same_id(chain.direction(), id));
-        let tokens = chain.sides().filter_map(|side| side.half.call.progress_token.as_ref());
-        let by_token = tokens.flat_map(|token| scope.same_token(token));
-        self.marks.endings.extend(by_id.chain(by_token));
-    }
-
     /// Notes without a session follow the chains of their trace or process.
     fn mark_notes(&mut self, chain: &Chain) {
         let traces = chain.traces.iter().filter_map(|trace| self.notes_by_trace.get(trace));
-        let processes =
-            chain.sides().filter_map(|side| self.notes_by_process.get(&side.process().key));
-        let notes: Vec<FactId> = traces.chain(processes).flatten().copied().collect();
+        let notes: Vec<FactId> = traces.flatten().copied().collect();
         self.marks.notes.extend(notes);
+    }
+
+    /// Notes without a session may follow their process into its scopes: where those are others
+    /// than before.
+    fn visit_scope(&mut self, process: Digest16, scope: &ScopeKey, add: bool) {
+        let scopes = self.process_scopes.entry(process).or_default();
+        let before = scopes.len();
+        match add {
+            true => *scopes.entry(scope.clone()).or_default() += 1,
+            false => {
+                if let Some(halves) = scopes.get_mut(scope) {
+                    *halves = halves.saturating_sub(1);
+                    if *halves == 0 {
+                        scopes.remove(scope);
+                    }
+                }
+            }
+        }
+        if scopes.len() != before {
+            let notes = self.notes_by_process.get(&process).into_iter().flatten();
+            self.marks.notes.extend(notes.copied());
+        }
+        if scopes.is_empty() {
+            self.process_scopes.remove(&process);
+        }
+    }
+
+    /// Takes back what a chain says in the record of its scope.
+    fn unsay(&mut self, key: SpanRef, entry: &ChainEntry) {
+        let Some(scope) = self.scopes.get_mut(&entry.scope) else { return };
+        let at = (entry.chain.start(), key);
+        scope.refused.remove(&at);
+        scope.unserved.remove(&at);
+        if let Some(verdict) = &entry.verdict {
+            scope.count_rung(verdict.layers.session, false);
+        }
     }
 
     fn mark_homeless(&mut self, chain: &Chain) {

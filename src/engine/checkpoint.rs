@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::claims::Claim;
 use super::live::{Effect, Engine};
 use super::lookback::Remembered;
-use super::scopes::Residue;
+use super::residue::Residue;
 use super::tables::Now;
 use crate::correlate::process::Roles;
 use crate::correlate::scope::ScopeKey;
@@ -139,7 +139,7 @@ impl Engine {
             forgotten: self.forgotten().into_values().collect(),
             buried: self.buried.iter().copied().collect(),
             claims: self.claims_made(),
-            entries: self.entries.values().flat_map(BTreeMap::values).cloned().collect(),
+            entries: self.incidents.entries().cloned().collect(),
             said: self.records_said(),
         };
         Checkpoint { remains, traces }
@@ -187,8 +187,7 @@ impl Engine {
             self.remember_buried(trace);
         }
         for entry in remains.entries {
-            self.servers_due.insert(entry.server.clone());
-            self.entries.entry(entry.server.clone()).or_default().insert(entry.id, entry);
+            self.incidents.note(entry.server.clone(), entry.id, Some(entry));
         }
         self.recall(now)
     }

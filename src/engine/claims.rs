@@ -95,7 +95,7 @@ impl Engine {
         let mut said = self.said.clone();
         said.extend(self.sessions.values().map(digest_of));
         said.extend(self.drifts.values().map(digest_of));
-        said.extend(self.incidents.values().map(digest_of));
+        said.extend(self.incidents.told().map(digest_of));
         said
     }
 }

@@ -2,10 +2,12 @@
 //! trace unmasks.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
+use super::few::Few;
 use super::requests::{id_keys, tool_key};
-use super::tables::{Anchor, IdKey, Tables, insert, remove};
-use crate::correlate::join::{Joined, Lone, by_elimination, by_id, by_process, is_phantom};
+use super::tables::{Anchor, IdKey, SameTool, Tables, ToolKey, insert, remove};
+use crate::correlate::join::{Calls, Joined, Lone, by_elimination, by_id, by_process, is_phantom};
 use crate::correlate::trace::TraceRequest;
 use crate::model::fact::End;
 use crate::model::ids::SpanRef;
@@ -19,13 +21,10 @@ impl Tables {
         }
         let again = std::mem::take(&mut self.marks.ids);
         for key in marked.into_iter().chain(again).collect::<BTreeSet<IdKey>>() {
-            let requests = self.found(&key);
-            let skew = self.policy.clock_skew;
-            let lones: Vec<Lone> = requests.iter().flat_map(|(at, r)| lone(*at, r)).collect();
-            let joined = match key.0 {
-                Anchor::Session(_) => by_id(&lones, skew),
-                Anchor::Process(_) => by_process(&lones, skew),
-            };
+            let joined = self.joined_by(&key);
+            if joined.is_empty() && !self.id_joins.contains_key(&key) {
+                continue;
+            }
             let was = match joined.is_empty() {
                 true => self.id_joins.remove(&key).unwrap_or_default(),
                 false => self.id_joins.insert(key, joined.clone()).unwrap_or_default(),
@@ -36,16 +35,10 @@ impl Tables {
 
     pub(super) fn tool_stage(&mut self) {
         for key in std::mem::take(&mut self.marks.tools) {
-            let requests: Vec<(SpanRef, _)> = self
-                .tools
-                .get(&key)
-                .into_iter()
-                .flatten()
-                .filter(|at| !self.phantoms.contains_key(at) && self.alone(**at))
-                .filter_map(|at| Some((*at, self.requests.get(at)?.clone())))
-                .collect();
-            let lones: Vec<Lone> = requests.iter().flat_map(|(at, r)| lone(*at, r)).collect();
-            let joined = by_elimination(&lones, self.policy.clock_skew);
+            let joined = self.joined_by_elimination(&key);
+            if joined.is_empty() && !self.tool_joins.contains_key(&key) {
+                continue;
+            }
             let was = match joined.is_empty() {
                 true => self.tool_joins.remove(&key).unwrap_or_default(),
                 false => self.tool_joins.insert(key, joined.clone()).unwrap_or_default(),
@@ -56,11 +49,38 @@ impl Tables {
         self.marks.tools.clear();
     }
 
-    fn found(&self, key: &IdKey) -> Vec<(SpanRef, std::sync::Arc<TraceRequest>)> {
-        let all = self.ids.get(key).into_iter().flatten();
-        all.filter(|at| !self.phantoms.contains_key(at))
-            .filter_map(|at| Some((*at, self.requests.get(at)?.clone())))
-            .collect()
+    /// Who joins whom under one key. Whole requests matter only to start records that wait.
+    fn joined_by(&self, key: &IdKey) -> Vec<Joined> {
+        let Some(same) = self.ids.get(key).filter(|same| same.may_join()) else {
+            return Vec::new();
+        };
+        let whole = same.whole.iter().filter(|_| same.begun > 0);
+        let mut found: Vec<SpanRef> = whole.chain(same.loose.iter()).copied().collect();
+        found.sort_unstable();
+        let standing = found.iter().filter(|at| !self.phantoms.contains_key(at));
+        let lones: Vec<Lone> =
+            standing.filter_map(|at| lone(*at, self.requests.get(at)?)).collect();
+        let skew = self.policy.clock_skew;
+        match key.0 {
+            Anchor::Session(_) => by_id(&lones, skew),
+            Anchor::Process(_) => by_process(&lones, skew),
+        }
+    }
+
+    fn joined_by_elimination(&self, key: &ToolKey) -> Vec<Joined> {
+        let both = |same: &&SameTool| !same.askers.is_empty() && !same.answerers.is_empty();
+        let Some(same) = self.tools.get(key).filter(both) else { return Vec::new() };
+        let standing = |at: &SpanRef| !self.phantoms.contains_key(at) && self.alone(*at);
+        let found =
+            |all: &Few<SpanRef>| -> Vec<SpanRef> { all.iter().copied().filter(standing).collect() };
+        // One end is mostly joined by ids and gone: then nobody of the other is looked at.
+        let answerers = found(&same.answerers);
+        if answerers.is_empty() {
+            return Vec::new();
+        }
+        let all = found(&same.askers).into_iter().chain(answerers);
+        let lones: Vec<Lone> = all.filter_map(|at| lone(at, self.requests.get(&at)?)).collect();
+        by_elimination(&lones, self.policy.clock_skew)
     }
 
     /// Whether no id has joined the request to its other half.
@@ -83,7 +103,9 @@ impl Tables {
     /// The call that a phantom listing was a look-up for.
     pub(super) fn call_behind(&self, phantom: SpanRef) -> Option<SpanRef> {
         let key = self.phantoms.get(&phantom)?.first()?;
-        let calls = self.ids.get(key)?.iter().filter(|at| **at != phantom);
+        let mut calls: Vec<&SpanRef> = self.ids.get(key)?.all().collect();
+        calls.sort_unstable();
+        let calls = calls.into_iter().filter(|at| **at != phantom);
         calls
             .map(|at| self.leader(*at))
             .find(|at| self.chains.get(at).is_some_and(|entry| entry.chain.is_call()))
@@ -91,20 +113,17 @@ impl Tables {
 
     /// Finds the phantoms under one key.
     fn unmask(&mut self, key: &IdKey) {
-        let all: Vec<(SpanRef, _)> = self
-            .ids
-            .get(key)
-            .into_iter()
-            .flatten()
-            .filter_map(|at| Some((*at, self.requests.get(at)?.clone())))
-            .collect();
+        let Some(same) = self.ids.get(key).filter(|same| same.listings > 0) else { return };
+        let all: Vec<(SpanRef, Arc<TraceRequest>)> =
+            same.all().filter_map(|at| Some((*at, self.requests.get(at)?.clone()))).collect();
         let skew = self.policy.clock_skew;
+        let sides =
+            all.iter().flat_map(|(_, other)| other.pair.answering.iter().chain(&other.pair.asking));
+        let calls = Calls::new(sides, skew);
         for (at, request) in all.iter().filter(|(_, request)| request.root) {
             let Some(listing) = &request.pair.answering else { continue };
-            let calls = all
-                .iter()
-                .flat_map(|(_, other)| other.pair.answering.iter().chain(&other.pair.asking));
-            let masked = calls.into_iter().any(|call| is_phantom(listing, call, skew));
+            let masked =
+                calls.running_at(listing.start).any(|call| is_phantom(listing, call, skew));
             let was = self.phantoms.get(at).is_some_and(|keys| keys.contains(key));
             if masked != was {
                 match masked {

@@ -12,7 +12,7 @@
 //! | request | trace | `requests` |
 //! | join | (session or process, id), then (method, tool's last word) | `joins` |
 //! | chain | asking half, else answering half | `chains` |
-//! | notification, scope | scope key | `scopes` |
+//! | notification, scope | scope key | `notes`, `scopes`, `scope_view`, `hearers` |
 //! | reference | (server, context, tool) | `references` |
 //! | ending, operation, verdict | chain; operation key | `verdicts`, `case` |
 //! | records | server; scope | `records` |
@@ -27,16 +27,25 @@ mod chains;
 mod checkpoint;
 mod claims;
 mod explain;
+mod few;
 mod fold;
+mod forget;
+mod hearers;
+mod holding;
+mod incidents;
 mod joins;
 mod limits;
 mod live;
 mod lookback;
+mod namesakes;
+mod notes;
 mod records;
 mod references;
 mod reload;
 mod replay;
 mod requests;
+mod residue;
+mod scope_view;
 mod scopes;
 mod tables;
 mod verdicts;

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::scopes::{ScopeEntry, ScopeView};
+use super::scope_view::ScopeView;
+use super::scopes::ScopeEntry;
 use super::tables::{ChainEntry, Tables, pins};
 use crate::correlate::chain::Chain;
 use crate::correlate::scope::{ScopeKey, ServerName};
 use crate::incident::{Entry, fold};
-use crate::model::case::Ending;
 use crate::model::findings::{Code, Detail, Finding};
 use crate::model::ids::{Digest16, Name, Nanos, SpanId, SpanRef};
 use crate::model::record::*;
@@ -43,7 +43,7 @@ impl Tables {
             session_id,
             era: view.era.unwrap_or(Era::Unknown),
             protocol_version: view.version.clone(),
-            state: self.session_rung(scope),
+            state: session_rung(scope),
             convergence: self.convergence_now(scope, last),
             discovered_digest: discovered.map(|digest| digest.name()),
             installed_digest: timeline.installed(last).map(|digest| digest.name()),
@@ -56,16 +56,6 @@ impl Tables {
             first_start: first,
             span: at,
         })
-    }
-
-    /// The scope's session layer: the best of its requests', a failure where nothing passed.
-    fn session_rung(&self, scope: &ScopeEntry) -> Rung {
-        let chains = scope.chains.iter().filter_map(|(_, key)| self.chains.get(key));
-        let rungs: BTreeSet<Rung> =
-            chains.filter_map(|entry| Some(entry.verdict.as_ref()?.layers.session)).collect();
-        let order =
-            [Rung::Passed, Rung::Failed, Rung::Pending, Rung::Unobserved, Rung::NotApplicable];
-        order.into_iter().find(|rung| rungs.contains(rung)).unwrap_or(Rung::Unobserved)
     }
 
     /// At the scope's last activity; what the model was offered counts as of its last call.
@@ -84,60 +74,17 @@ impl Tables {
     ) -> Vec<Finding> {
         let view = &scope.view;
         let activity = scope.chains.last().map_or(0, |(start, _)| *start);
-        let calls: Vec<Nanos> = scope.calls.iter().map(|(start, _)| *start).collect();
+        let called = |from, to| scope.called_between(from, to);
         let modern = view.era == Some(Era::Modern);
-        let mut found = view.timeline.findings(activity, &calls, modern);
+        let mut found = view.timeline.findings(activity, &called, modern);
         found.extend(unknown_tokens(scope, view));
-        found.extend(self.ping_pong(scope, modern));
-        found.extend(self.missing_server_spans(scope));
+        found.extend(ping_pong(scope, modern));
+        found.extend(missing_server_spans(scope));
         found.extend(self.collision(key, scope, collisions));
         found.sort();
         found.dedup();
         found.truncate(self.limits.findings);
         found
-    }
-
-    /// Insufficient scope A, then B, then A again.
-    fn ping_pong(&self, scope: &ScopeEntry, modern: bool) -> Option<Finding> {
-        let mut asked: Vec<(Name, SpanId)> = Vec::new();
-        for entry in scope.chains.iter().filter_map(|(_, key)| self.chains.get(key)) {
-            let refused = matches!(
-                entry.ending,
-                Some(Ending::Unauthorized { reason: Reason::InsufficientScope })
-            );
-            let required =
-                entry.chain.sides().find_map(|side| side.half.call.required_scope.clone());
-            if let Some(required) = required.filter(|_| refused)
-                && asked.last().is_none_or(|(last, _)| *last != required)
-            {
-                asked.push((required, entry.chain.key().span));
-            }
-        }
-        let again = asked.windows(3).find(|some| some[0].0 == some[2].0)?;
-        let spans = again.iter().map(|(_, span)| *span).collect();
-        let blame = if modern { Blame::Client } else { Blame::None };
-        Some(Finding::new(Code::ScopePingPong, spans).blame(blame))
-    }
-
-    /// Answered requests without a server half, said once a scope.
-    fn missing_server_spans(&self, scope: &ScopeEntry) -> Option<Finding> {
-        let chains = || scope.chains.iter().filter_map(|(_, key)| self.chains.get(key));
-        let missing = |entry: &&ChainEntry| {
-            let answered = matches!(
-                entry.ending,
-                Some(Ending::Result { .. } | Ending::Error { .. } | Ending::InputRequired)
-            );
-            answered
-                && entry.chain.asking.is_some()
-                && entry.chain.answering.is_none()
-                && self.sampled_out(&entry.chain).is_none()
-        };
-        let spans: Vec<SpanId> =
-            chains().filter(missing).map(|entry| entry.chain.key().span).collect();
-        let count = spans.len() as u64;
-        let some: Vec<SpanId> = spans.into_iter().take(16).collect();
-        (count > 0)
-            .then(|| Finding::new(Code::ServerSpansMissing, some).detail(Detail::Count(count)))
     }
 
     fn collision(
@@ -231,6 +178,33 @@ pub(super) fn sort_incidents(mut all: Vec<Incident>) -> Vec<Incident> {
             .then_with(|| (&a.discriminator, a.reason).cmp(&(&b.discriminator, b.reason)))
     });
     all
+}
+
+/// The scope's session layer: the best of its requests', a failure where nothing passed.
+fn session_rung(scope: &ScopeEntry) -> Rung {
+    let order = [Rung::Passed, Rung::Failed, Rung::Pending, Rung::Unobserved, Rung::NotApplicable];
+    order.into_iter().find(|rung| scope.rungs.contains_key(rung)).unwrap_or(Rung::Unobserved)
+}
+
+/// Insufficient scope A, then B, then A again.
+fn ping_pong(scope: &ScopeEntry, modern: bool) -> Option<Finding> {
+    let mut asked: Vec<(&Name, SpanId)> = Vec::new();
+    for ((_, at), required) in &scope.refused {
+        if asked.last().is_none_or(|(last, _)| *last != required) {
+            asked.push((required, at.span));
+        }
+    }
+    let again = asked.windows(3).find(|some| some[0].0 == some[2].0)?;
+    let spans = again.iter().map(|(_, span)| *span).collect();
+    let blame = if modern { Blame::Client } else { Blame::None };
+    Some(Finding::new(Code::ScopePingPong, spans).blame(blame))
+}
+
+/// Answered requests without a server half, said once a scope.
+fn missing_server_spans(scope: &ScopeEntry) -> Option<Finding> {
+    let count = scope.unserved.len() as u64;
+    let some = scope.unserved.iter().take(16).map(|(_, at)| at.span).collect();
+    (count > 0).then(|| Finding::new(Code::ServerSpansMissing, some).detail(Detail::Count(count)))
 }
 
 /// Tokens that no request of a scope gave, where its requests record tokens at all.

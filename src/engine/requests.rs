@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::tables::{Anchor, IdKey, NoteEntry, Tables, ToolKey, insert, remove};
+use super::notes::session_of;
+use super::tables::{Anchor, IdKey, NoteEntry, Tables, ToolKey, insert};
 use crate::correlate::side::Side;
 use crate::correlate::trace::{TraceInput, TraceRequest, TraceView, view};
 use crate::model::fact::*;
@@ -76,11 +77,11 @@ impl Tables {
 
     fn unindex(&mut self, key: SpanRef, request: &TraceRequest) {
         for id in id_keys(request) {
-            remove(&mut self.ids, &id, &key);
+            self.file_id(&id, key, request, false);
             self.marks.ids.insert(id);
         }
         if let Some(tool) = tool_key(request) {
-            remove(&mut self.tools, &tool, &key);
+            self.file_tool(&tool, key, request, false);
             self.marks.tools.insert(tool);
         }
         self.marks.chains.extend([key, self.leader(key)]);
@@ -90,13 +91,13 @@ impl Tables {
     /// Takes a request out of the indexes without judging anything anew.
     pub(super) fn forget_indexes(&mut self, key: SpanRef, request: &TraceRequest) {
         for id in id_keys(request) {
-            remove(&mut self.ids, &id, &key);
+            self.file_id(&id, key, request, false);
             if !self.ids.contains_key(&id) {
                 self.id_joins.remove(&id);
             }
         }
         if let Some(tool) = tool_key(request) {
-            remove(&mut self.tools, &tool, &key);
+            self.file_tool(&tool, key, request, false);
             if !self.tools.contains_key(&tool) {
                 self.tool_joins.remove(&tool);
             }
@@ -105,15 +106,55 @@ impl Tables {
 
     fn index(&mut self, key: SpanRef, request: Arc<TraceRequest>) {
         for id in id_keys(&request) {
-            insert(&mut self.ids, id.clone(), key);
+            self.file_id(&id, key, &request, true);
             self.marks.ids.insert(id);
         }
         if let Some(tool) = tool_key(&request) {
-            insert(&mut self.tools, tool.clone(), key);
+            self.file_tool(&tool, key, &request, true);
             self.marks.tools.insert(tool);
         }
         self.marks.chains.extend([key, self.leader(key)]);
         self.requests.insert(key, request);
+    }
+
+    fn file_id(&mut self, id: &IdKey, key: SpanRef, request: &TraceRequest, add: bool) {
+        let pair = &request.pair;
+        let Some(side) = pair.asking.as_ref().or(pair.answering.as_ref()) else { return };
+        let lone = pair.asking.is_none() || pair.answering.is_none();
+        let answers = side.end == End::Answering;
+        let same = self.ids.entry(id.clone()).or_default();
+        let loose = lone || !side.ended;
+        let set = if loose { &mut same.loose } else { &mut same.whole };
+        let changed = if add { set.insert(key) } else { set.remove(&key) };
+        if changed {
+            let counts = [
+                (&mut same.begun, !side.ended),
+                (&mut same.askers, lone && !answers),
+                (&mut same.answerers, lone && answers),
+                (&mut same.listings, lists(request)),
+            ];
+            for (count, _) in counts.into_iter().filter(|(_, counts)| *counts) {
+                *count = if add { *count + 1 } else { count.saturating_sub(1) };
+            }
+        }
+        if same.is_empty() {
+            self.ids.remove(id);
+        }
+    }
+
+    fn file_tool(&mut self, tool: &ToolKey, key: SpanRef, request: &TraceRequest, add: bool) {
+        let side = request.pair.asking.as_ref().or(request.pair.answering.as_ref());
+        let same = self.tools.entry(tool.clone()).or_default();
+        let answers = side.is_some_and(|side| side.end == End::Answering);
+        let set = if answers { &mut same.answerers } else { &mut same.askers };
+        if add {
+            set.insert(key)
+        } else {
+            set.remove(&key)
+        };
+        if same.askers.is_empty() && same.answerers.is_empty() {
+            self.tools.remove(tool);
+        }
     }
 
     fn notes_changed(
@@ -130,8 +171,10 @@ impl Tables {
             let id = fact.id;
             let known = self.notes.get(&id).is_some_and(|entry| entry.near == near);
             if !known {
-                insert(&mut self.notes_by_trace, trace, id);
-                insert(&mut self.notes_by_process, fact.process.key, id);
+                if session_of(&fact).is_none() {
+                    insert(&mut self.notes_by_trace, trace, id);
+                    insert(&mut self.notes_by_process, fact.process.key, id);
+                }
                 let scopes = self.notes.remove(&id).map(|entry| entry.scopes).unwrap_or_default();
                 self.notes.insert(id, NoteEntry { fact, near, scopes });
                 self.marks.notes.insert(id);
@@ -173,6 +216,12 @@ impl Tables {
 
 fn sides(request: &TraceRequest) -> impl Iterator<Item = &Side> {
     request.pair.asking.iter().chain(&request.pair.answering)
+}
+
+/// A listing without anything above it: it may be a phantom.
+fn lists(request: &TraceRequest) -> bool {
+    let answering = request.pair.answering.as_ref();
+    request.root && answering.is_some_and(|side| side.half.method.as_str() == "tools/list")
 }
 
 /// Under which ids a request may be found from other traces.

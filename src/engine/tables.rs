@@ -4,10 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::few::Few;
 use super::limits::Limits;
 use super::lookback::LookBack;
 use super::reload::Elder;
-use super::scopes::{ScopeEntry, ScopeView};
+use super::scope_view::ScopeView;
+use super::scopes::ScopeEntry;
 use crate::catalog::reference::References;
 use crate::correlate::chain::Chain;
 use crate::correlate::join::Joined;
@@ -48,6 +50,43 @@ pub enum Anchor {
 pub type IdKey = (Anchor, Name);
 /// (method, last word of the tool).
 pub type ToolKey = (Name, String);
+
+/// Requests that an id may join, by what they lack.
+#[derive(Default)]
+pub struct SameId {
+    /// Both ends are known, and it ended.
+    pub whole: Few<SpanRef>,
+    /// Everything else.
+    pub loose: Few<SpanRef>,
+    /// Of all: those that have not ended, those with one end, on either, and listings without
+    /// anything above them.
+    pub begun: usize,
+    pub askers: usize,
+    pub answerers: usize,
+    pub listings: usize,
+}
+
+impl SameId {
+    /// Whether any two of them could be joined at all.
+    pub fn may_join(&self) -> bool {
+        self.begun > 0 || self.askers > 0 && self.answerers > 0
+    }
+
+    pub fn all(&self) -> impl Iterator<Item = &SpanRef> {
+        self.whole.iter().chain(self.loose.iter())
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.whole.is_empty() && self.loose.is_empty()
+    }
+}
+
+/// Lone halves that do the same.
+#[derive(Default)]
+pub struct SameTool {
+    pub askers: Few<SpanRef>,
+    pub answerers: Few<SpanRef>,
+}
 
 /// A notification and the scopes it speaks to.
 pub struct NoteEntry {
@@ -112,8 +151,8 @@ pub struct Tables {
     /// Traces with records of a process that do not say which end they saw.
     pub unsure: BTreeMap<Digest16, BTreeSet<TraceId>>,
     pub requests: BTreeMap<SpanRef, Arc<TraceRequest>>,
-    pub ids: BTreeMap<IdKey, BTreeSet<SpanRef>>,
-    pub tools: BTreeMap<ToolKey, BTreeSet<SpanRef>>,
+    pub ids: BTreeMap<IdKey, SameId>,
+    pub tools: BTreeMap<ToolKey, SameTool>,
     pub phantoms: BTreeMap<SpanRef, BTreeSet<IdKey>>,
     pub id_joins: BTreeMap<IdKey, Vec<Joined>>,
     pub tool_joins: BTreeMap<ToolKey, Vec<Joined>>,
@@ -122,6 +161,8 @@ pub struct Tables {
     pub members: BTreeMap<SpanRef, BTreeSet<Joined>>,
     pub chains: BTreeMap<SpanRef, ChainEntry>,
     pub by_process: BTreeMap<Digest16, BTreeSet<SpanRef>>,
+    /// In which scopes a process has how many halves.
+    pub process_scopes: BTreeMap<Digest16, BTreeMap<ScopeKey, usize>>,
     /// Whom a process was seen to talk to, with the chains that show it.
     pub stdio_partners: BTreeMap<Digest16, BTreeMap<Digest16, BTreeSet<SpanRef>>>,
     pub origins: BTreeMap<Digest16, BTreeMap<Name, BTreeSet<SpanRef>>>,
@@ -185,6 +226,7 @@ impl Tables {
             members: BTreeMap::new(),
             chains: BTreeMap::new(),
             by_process: BTreeMap::new(),
+            process_scopes: BTreeMap::new(),
             stdio_partners: BTreeMap::new(),
             origins: BTreeMap::new(),
             notes: BTreeMap::new(),

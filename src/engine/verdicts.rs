@@ -11,6 +11,7 @@ use crate::model::case::{Case, Ending};
 use crate::model::fact::Fact;
 use crate::model::ids::{Nanos, SpanRef};
 use crate::model::record::Verdict;
+use crate::model::words::Reason;
 
 impl Tables {
     pub(super) fn ending_stage(&mut self) {
@@ -41,11 +42,37 @@ impl Tables {
             if keys.iter().any(|key| matches!(key, OperationKey::Task(..))) {
                 self.marks.operations.extend(keys.iter().cloned());
             }
+            self.say(key, ending);
             if let Some(entry) = self.chains.get_mut(&key) {
                 entry.ending = Some(ending);
                 entry.operation_keys = keys;
             }
             self.marks.verdicts.insert(key);
+        }
+    }
+
+    /// What the record of its scope says of a request by its ending.
+    fn say(&mut self, key: SpanRef, ending: Ending) {
+        let Some(entry) = self.chains.get(&key) else { return };
+        let chain = &entry.chain;
+        let insufficient = Ending::Unauthorized { reason: Reason::InsufficientScope };
+        let asks = chain.sides().find_map(|side| side.half.call.required_scope.clone());
+        let asks = asks.filter(|_| ending == insufficient);
+        let answered =
+            matches!(ending, Ending::Result { .. } | Ending::Error { .. } | Ending::InputRequired);
+        let unserved = answered
+            && chain.asking.is_some()
+            && chain.answering.is_none()
+            && self.sampled_out(chain).is_none();
+        let at = (chain.start(), key);
+        let Some(scope) = self.scopes.get_mut(&entry.scope) else { return };
+        match asks {
+            Some(asks) => drop(scope.refused.insert(at, asks)),
+            None => drop(scope.refused.remove(&at)),
+        }
+        match unserved {
+            true => drop(scope.unserved.insert(at)),
+            false => drop(scope.unserved.remove(&at)),
         }
     }
 
@@ -246,6 +273,12 @@ impl Tables {
                 policy.owner_contact(&verdict.server, tool, verdict.owner);
             let Some(entry) = self.chains.get_mut(&at) else { continue };
             if entry.verdict.as_deref() != Some(&verdict) {
+                if let Some(scope) = self.scopes.get_mut(&entry.scope) {
+                    if let Some(was) = &entry.verdict {
+                        scope.count_rung(was.layers.session, false);
+                    }
+                    scope.count_rung(verdict.layers.session, true);
+                }
                 // Most requests are their whole operation: one copy serves both.
                 let alone = entry.alone.clone().filter(|alone| **alone == verdict);
                 entry.verdict = Some(alone.unwrap_or_else(|| Arc::new(verdict)));

@@ -114,7 +114,11 @@ type Key = (Name, Name, Reason, Option<Name>);
 
 /// All incidents of these entries at event time `now`, in the order of the records: by first seen,
 /// layer, server, discriminator. `quiet` is `policy.incident_quiet`, in nanoseconds.
-pub fn fold(entries: &[Entry], now: Nanos, quiet: Nanos) -> Vec<Incident> {
+pub fn fold<'a>(
+    entries: impl IntoIterator<Item = &'a Entry>,
+    now: Nanos,
+    quiet: Nanos,
+) -> Vec<Incident> {
     // Within one chain the newest evidence is the chain's last word.
     let mut chains: BTreeMap<Digest16, &Entry> = BTreeMap::new();
     for entry in entries {

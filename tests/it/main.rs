@@ -13,6 +13,7 @@ mod digests;
 mod docs;
 mod edge;
 mod fixtures;
+mod growth;
 mod log;
 mod order;
 mod page;

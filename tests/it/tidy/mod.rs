@@ -108,8 +108,6 @@ const EXCEPTIONS: &[Exception] = &[
     except("file length", "judge/tests/endings.rs", "one table of cases"),
     except("file length", "judge/tests/rows.rs", "one table of cases"),
     except("file length", "model/findings.rs", "one registry"),
-    except("file length", "engine/live.rs", "one owner of all that waits; to be split"),
-    except("file length", "engine/scopes.rs", "one stratum; to be split"),
 ];
 
 /// A rule broken at a place that an exception can name.

@@ -1,0 +1,142 @@
+//! Forgetting: what is too old, what there is no room for, and what is known of it afterwards.
+
+use std::sync::Arc;
+
+use super::live::{Effect, Engine};
+use crate::correlate::scope::ScopeKey;
+use crate::model::case::Ending;
+use crate::model::findings::{Code, Finding};
+use crate::model::ids::{Arrival, Nanos, SpanId, SpanRef, TraceId};
+use crate::model::words::Lifecycle;
+
+/// Traces remembered as forgotten.
+const TOMBSTONES: usize = 100_000;
+
+impl Engine {
+    /// Drops traces `retention` after their last fact, and the least recently touched ones where
+    /// memory runs out; an endless trace before others.
+    pub(super) fn forget(&mut self, now: Arrival, effects: &mut Vec<Effect>) {
+        let oldest = now.monotonic.saturating_sub(self.tables.policy.retention);
+        while let Some((touched, trace)) = self.tables.ages.first().copied() {
+            if touched >= oldest || now.monotonic <= self.tables.policy.retention {
+                break;
+            }
+            self.bury(trace, false, effects);
+        }
+        let mut evicted = self.bury_endless(effects);
+        while self.tables.bytes > self.tables.limits.facts {
+            let Some((_, trace)) = self.tables.ages.first().copied() else { break };
+            self.bury(trace, true, effects);
+            evicted += 1;
+        }
+        if evicted > 0 {
+            effects.push(Effect::Evicted { reason: "facts", count: evicted });
+        }
+        if now.monotonic >= self.swept.saturating_add(self.settle()) {
+            self.swept = now.monotonic;
+            self.tables.lookback.forget(oldest);
+            self.thin(effects);
+        }
+    }
+
+    pub(super) fn bury_endless(&mut self, effects: &mut Vec<Effect>) -> u64 {
+        let most = self.tables.limits.facts_per_trace;
+        let endless: Vec<TraceId> = self
+            .tables
+            .touched
+            .iter()
+            .filter(|trace| self.tables.traces.get(trace).is_some_and(|e| e.facts.len() > most))
+            .copied()
+            .collect();
+        self.tables.touched.clear();
+        for trace in &endless {
+            self.bury(*trace, true, effects);
+        }
+        endless.len() as u64
+    }
+
+    /// Bounds of what outlives traces: scopes without chains, incident entries, process roles.
+    pub(super) fn thin(&mut self, effects: &mut Vec<Effect>) {
+        let limits = self.tables.limits;
+        let mut idle: Vec<(Nanos, ScopeKey)> = Vec::new();
+        if self.tables.scopes.len() > limits.idle_scopes {
+            let without = self.tables.scopes.iter().filter(|(_, scope)| scope.is_empty());
+            idle.extend(without.map(|(key, scope)| (scope.newest, key.clone())));
+            idle.sort();
+            let over = idle.len().saturating_sub(limits.idle_scopes);
+            idle.truncate(over);
+        }
+        for (_, key) in &idle {
+            self.tables.drop_scope(key);
+            self.sessions.remove(key);
+            self.sessions_due.remove(key);
+        }
+        if !idle.is_empty() {
+            effects.push(Effect::Evicted { reason: "scopes", count: idle.len() as u64 });
+        }
+        self.tables.thin_processes();
+        let quiet = self.incidents.thin(limits.incidents);
+        if quiet > 0 {
+            effects.push(Effect::Evicted { reason: "incidents", count: quiet });
+        }
+        if self.swept >= self.restored.saturating_add(self.tables.policy.retention) {
+            // Whoever was not judged again by now never will be.
+            self.claims.clear();
+            self.said.clear();
+        }
+    }
+
+    /// A trace leaves the tables. What was not sent yet is sent now, as far as it is known.
+    pub(super) fn bury(&mut self, trace: TraceId, evicted: bool, effects: &mut Vec<Effect>) {
+        let keys: Vec<SpanRef> = self
+            .tables
+            .traces
+            .get(&trace)
+            .into_iter()
+            .flat_map(|entry| entry.requests.keys().copied())
+            .collect();
+        for key in &keys {
+            if evicted
+                && let Some(entry) = self.tables.chains.get_mut(key)
+                && let Some(verdict) = &entry.verdict
+            {
+                let mut partial = verdict.as_ref().clone();
+                partial.findings.push(Finding::new(Code::Evicted, vec![key.span]));
+                partial.findings.sort();
+                if entry.ending == Some(Ending::Open) {
+                    partial.lifecycle = Lifecycle::Partial;
+                }
+                entry.verdict = Some(Arc::new(partial));
+            }
+            if self.pending.contains_key(key) || evicted {
+                self.unschedule(*key);
+                self.send(*key, false, effects);
+            }
+            if let Some(id) = self.sent_as.remove(key) {
+                self.sent.remove(&id);
+            }
+        }
+        let (first, last) = (SpanId([0; 8]), SpanId([0xff; 8]));
+        let of_trace = SpanRef { trace, span: first }..=SpanRef { trace, span: last };
+        let held: Vec<SpanRef> = self.held.range(of_trace).map(|(span, _)| *span).collect();
+        for span in held {
+            if let Some(held) = self.held.remove(&span) {
+                self.held_due.remove(&(held.due, span));
+                effects.push(Effect::Release { span, position: held.position, with: None });
+            }
+        }
+        self.tables.forget_trace(&trace);
+        self.remember_buried(trace);
+    }
+
+    pub(super) fn remember_buried(&mut self, trace: TraceId) {
+        if self.tombstones.insert(trace) {
+            self.buried.push_back(trace);
+        }
+        while self.buried.len() > TOMBSTONES {
+            if let Some(oldest) = self.buried.pop_front() {
+                self.tombstones.remove(&oldest);
+            }
+        }
+    }
+}
