@@ -15,7 +15,8 @@ use crate::engine::Checkpoint;
 use crate::log::Log;
 use crate::model::ids::Position;
 
-/// Records that were or will be appended and that the engine has not seen.
+/// Records that were or will be appended and that were not handed on yet: to the lanes, to the
+/// engine.
 #[derive(Default)]
 pub struct Unfolded {
     state: Mutex<State>,
@@ -37,17 +38,26 @@ pub struct Ticket {
 impl Unfolded {
     /// For a record that is about to be appended.
     pub fn begin(self: Arc<Self>, log: &dyn Log) -> Ticket {
-        let number = {
-            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            state.next += 1;
-            let number = state.next;
-            state.behind.insert(number, log.head());
-            number
-        };
+        // Under the lock: the position cannot be an old one once it is noted.
+        let number = self.note(|| log.head());
         Ticket { of: self, number }
     }
 
-    /// The engine has seen every record up to here.
+    /// For records behind a position.
+    pub fn behind(self: Arc<Self>, position: Position) -> Ticket {
+        let number = self.note(|| position);
+        Ticket { of: self, number }
+    }
+
+    fn note(&self, behind: impl FnOnce() -> Position) -> u64 {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.next += 1;
+        let number = state.next;
+        state.behind.insert(number, behind());
+        number
+    }
+
+    /// Every record up to here was handed on, and the engine has seen it.
     pub fn seen(&self, log: &dyn Log) -> Position {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.behind.values().min().copied().unwrap_or_else(|| log.head())

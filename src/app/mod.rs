@@ -13,8 +13,10 @@ mod own_metrics;
 mod pinning;
 mod pipeline;
 pub mod process;
+mod records;
 mod release;
 pub mod settings;
+mod watch;
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -22,12 +24,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use opentelemetry::KeyValue;
-use opentelemetry::metrics::Meter;
 
 use crate::clock::timer;
 use crate::config::Settings;
-use crate::emit;
 use crate::engine::Engine;
 use crate::export::{self, ExporterError, Hold, Outbox};
 use crate::log::settings::Ack;
@@ -35,15 +34,17 @@ use crate::log::{self, Disk, Log, Memory};
 use crate::page::board::Recorder;
 use crate::page::{self, Board};
 use crate::receive::{self, ListenError, Page, Receivers};
-use crate::telemetry::health::{Health, Report};
+use crate::telemetry::health::Health;
 use crate::telemetry::{self, Meters, VerdictMeters, registry};
 use checkpoints::Checkpoints;
+use checkpoints::Unfolded;
 use effects::Effects;
 use judging::Judging;
 use outputs::Outputs;
 use own_metrics::OwnMetrics;
 use pinning::{Pinning, Places};
-use pipeline::{Entrance, Live, Pipeline};
+use pipeline::{Entrance, Pipeline};
+use records::{Live, Shelved};
 
 /// Why the program did not start.
 #[derive(Debug)]
@@ -221,9 +222,14 @@ impl Core {
         let exporters = settings::exporters(settings);
         let outbox = Arc::new(Outbox::new(&exporters, log.clone(), &counters)?);
         own_metrics.connect(outbox.clone());
-        outbox.start();
         let lost = meter.u64_counter(registry::OUTPUTS_LOST).build();
-        let outputs = Outputs::start(log.clone(), outbox.clone(), lost);
+        let unfolded = Arc::<Unfolded>::default();
+        let outputs = Outputs::start(outputs::Writer {
+            log: log.clone(),
+            outbox: outbox.clone(),
+            unfolded: unfolded.clone(),
+            lost,
+        });
         let hold = Arc::new(Hold::new(settings::size(settings.limits.held_spans)));
         let judged = VerdictMeters::new(&meter, settings::size(settings.limits.label_values));
         let (policy, rules) = asked::contracts(settings).map_err(StartError::Lockfile)?;
@@ -243,15 +249,23 @@ impl Core {
         let settle = Duration::from_nanos(policy.settle);
         let judging = Judging::start(engine, effects, board.clone(), settle, left);
         let judging = judging.map_err(|error| StartError::Thread(error.to_string()))?;
+        let live = Arc::new(ArcSwap::from_pointee(Live { policy, changes }));
+        let memory = settings::storage(settings).memory;
+        if log.survives() {
+            let (log, live, unfolded) = (log.clone(), live.clone(), unfolded.clone());
+            let shelf: Arc<dyn export::Shelf> = Arc::new(Shelved { log, live, unfolded });
+            outbox.shelve(&shelf, settings::size(memory));
+        }
+        outbox.start();
         let pipeline = Arc::new(Pipeline {
             log: log.clone(),
             outbox: outbox.clone(),
             hold: hold.clone(),
             judging: judging.clone(),
-            live: ArcSwap::from_pointee(Live { policy, changes }),
+            live,
             meters: judged,
-            unfolded: Arc::default(),
-            backlog: settings::storage(settings).memory,
+            unfolded,
+            backlog: (!log.survives()).then_some(memory),
         });
         let pinning = Pinning::new(board.clone(), Places::of(settings));
         tokio::spawn(pinning.clone().run());
@@ -281,91 +295,10 @@ impl Core {
             unfolded: self.pipeline.unfolded.clone(),
         }
     }
-
-    /// Gauges that are looked at when metrics are read.
-    fn observe(&self) {
-        let meter = self.meters.meter();
-        let gauge = |name: &'static str, value: Box<dyn Fn() -> u64 + Send + Sync>| {
-            meter.u64_observable_gauge(name).with_callback(move |o| o.observe(value(), &[])).build()
-        };
-        let (log, hold, judging) = (&self.log, &self.hold, &self.judging);
-        let of = log.clone();
-        gauge(registry::STORAGE_BYTES, Box::new(move || of.usage().bytes));
-        let of = log.clone();
-        gauge(registry::STORAGE_RECORDS, Box::new(move || of.usage().records));
-        let of = hold.clone();
-        gauge(registry::HELD_BYTES, Box::new(move || of.bytes() as u64));
-        let of = judging.clone();
-        gauge(registry::ENGINE_QUEUE, Box::new(move || of.waiting() as u64));
-        let of = judging.clone();
-        gauge(emit::metrics::OPEN_REQUESTS.name, Box::new(move || of.open_requests()));
-        observe_lanes(&meter, &self.outbox);
-        observe_damage(&meter, &self.log);
-    }
-
-    /// What `/readyz` and `/livez` ask.
-    fn health(&self) -> Health {
-        let health = Health::default();
-        let of = self.outbox.clone();
-        health.add(move || of.lanes().iter().map(|lane| lane_report(lane)).collect());
-        let of = self.pipeline.clone();
-        health.add(move || vec![storage_report(&of.log.usage(), of.backlog)]);
-        let of = self.judging.clone();
-        health.add(move || vec![engine_report(&of)]);
-        health
-    }
 }
 
 /// The log's last write has a moment even when the time is up.
 const LAST_WRITE: Duration = Duration::from_millis(200);
-
-fn lane_report(lane: &export::Lane) -> Report {
-    let part = format!("exporter/{}/{}", lane.exporter, lane.signal.name());
-    Report::moving(part, lane.still())
-}
-
-fn storage_report(usage: &log::Usage, backlog: u64) -> Report {
-    let full = |bytes: u64, limit: u64| bytes.saturating_mul(100) >= limit.saturating_mul(98);
-    match full(usage.bytes, usage.limit) || full(usage.pending_bytes, backlog) {
-        true => Report::not_ready("storage", "full: exports are refused until some are sent"),
-        false => Report::ok("storage"),
-    }
-}
-
-fn engine_report(judging: &Judging) -> Report {
-    match judging.ended() {
-        true => Report::dead("engine", "it has ended: nothing is judged any more"),
-        false => Report::moving("engine", Some(judging.still())),
-    }
-}
-
-fn observe_damage(meter: &Meter, log: &Arc<dyn Log>) {
-    let of = log.clone();
-    let counter = meter.u64_observable_counter(registry::STORAGE_DAMAGED);
-    counter
-        .with_callback(move |observer| {
-            for (kind, count) in of.damaged() {
-                observer.observe(count, &[KeyValue::new("kind", kind)]);
-            }
-        })
-        .build();
-}
-
-fn observe_lanes(meter: &Meter, outbox: &Arc<Outbox>) {
-    let of = outbox.clone();
-    let gauge = meter.u64_observable_gauge("otelcol_exporter_queue_size");
-    gauge
-        .with_callback(move |observer| {
-            for lane in of.lanes() {
-                let labels = [
-                    KeyValue::new("exporter", lane.exporter.clone()),
-                    KeyValue::new("signal", lane.signal.name()),
-                ];
-                observer.observe(lane.waiting() as u64, &labels);
-            }
-        })
-        .build();
-}
 
 /// The log that `storage` asks for.
 fn open_log(settings: &Settings) -> Result<Arc<dyn Log>, StartError> {

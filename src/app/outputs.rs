@@ -8,8 +8,9 @@ use opentelemetry::KeyValue;
 use opentelemetry::metrics::Counter;
 use tokio::sync::{mpsc, oneshot};
 
+use super::checkpoints::Unfolded;
 use crate::export::{Due, Origin, Outbox, Parcel};
-use crate::log::{Kind, Log, OutId, Part, Record};
+use crate::log::{Kind, Log, OutId, Part, Record, Refused};
 use crate::wire::Signal;
 use crate::wire::inflate::Coding;
 use crate::wire::regroup;
@@ -90,14 +91,16 @@ const WAITING: usize = 256;
 
 impl Outputs {
     /// Starts the task that logs and sends.
-    pub fn start(log: Arc<dyn Log>, outbox: Arc<Outbox>, lost: Counter<u64>) -> Self {
+    pub fn start(writer: Writer) -> Self {
         let (sender, mut events) = mpsc::channel(WAITING);
         tokio::spawn(async move {
             while let Some(event) = events.recv().await {
                 match event {
-                    Event::Output(output) => send(output, &*log, &outbox, &lost).await,
+                    Event::Output(output) => writer.say(output).await,
                     Event::Release(parcels) => {
-                        parcels.iter().for_each(|parcel| outbox.push(parcel));
+                        for parcel in parcels {
+                            writer.release(parcel).await;
+                        }
                     }
                     // Who asked may have stopped waiting.
                     Event::Flush(done) => {
@@ -136,31 +139,61 @@ impl Outputs {
     }
 }
 
-async fn send(output: Output, log: &dyn Log, outbox: &Outbox, lost: &Counter<u64>) {
-    let record = Record {
-        kind: Kind::Out(output.ids),
-        signal: output.signal,
-        coding: Coding::Identity,
-        payload: output.bytes.clone(),
-    };
-    let position = match log.append(record).await {
-        Ok(position) => position,
-        Err(error) => {
-            lost.add(output.items as u64, &[KeyValue::new("reason", "not_logged")]);
-            tracing::warn!(%error, items = output.items, "events or verdict spans were dropped");
-            return;
+/// Logs and sends.
+pub struct Writer {
+    pub log: Arc<dyn Log>,
+    pub outbox: Arc<Outbox>,
+    pub unfolded: Arc<Unfolded>,
+    pub lost: Counter<u64>,
+}
+
+impl Writer {
+    async fn say(&self, output: Output) {
+        let Output { signal, bytes, items, ids } = output;
+        if let Err(error) = self.send(Kind::Out(ids), signal, bytes, items).await {
+            self.lost.add(items as u64, &[KeyValue::new("reason", "not_logged")]);
+            tracing::warn!(%error, items, "events or verdict spans were dropped");
         }
-    };
-    outbox.ledger.open(position, outbox.lanes_of(output.signal), output.items > 0, 0);
-    if output.items == 0 {
-        return;
     }
-    outbox.push(&Parcel {
-        signal: output.signal,
-        plain_length: output.bytes.len(),
-        bytes: output.bytes,
-        coding: Coding::Identity,
-        items: output.items,
-        dues: [Due { position, part: Part::Rest, weight: 1 }].into(),
-    });
+
+    /// Held spans leave from memory, unless an exporter is so far behind that they go to the log
+    /// first, to be read back when their turn comes.
+    async fn release(&self, parcel: Parcel) {
+        if !self.log.survives() || !self.outbox.is_behind(parcel.signal) {
+            return self.outbox.push(&parcel);
+        }
+        let Parcel { signal, bytes, items, dues, .. } = parcel.clone();
+        match self.send(Kind::Out(Vec::new()), signal, bytes, items).await {
+            Ok(()) => {
+                let lanes = self.outbox.lanes_of(signal).iter();
+                lanes.for_each(|lane| self.outbox.ledger.settle(*lane, &dues));
+            }
+            // What they were held of is still in the log.
+            Err(_) => self.outbox.push(&parcel),
+        }
+    }
+
+    /// # Errors
+    /// When the log does not take it.
+    async fn send(
+        &self,
+        kind: Kind,
+        signal: Signal,
+        bytes: Bytes,
+        items: usize,
+    ) -> Result<(), Refused> {
+        let coding = Coding::Identity;
+        // Nobody looks for it in the log before it was handed on.
+        let _unfolded = self.unfolded.clone().begin(&*self.log);
+        let record = Record { kind, signal, coding, payload: bytes.clone() };
+        let position = self.log.append(record).await?;
+        let lanes = self.outbox.lanes_of(signal);
+        self.outbox.ledger.open(position, lanes, items > 0, 0);
+        if items > 0 {
+            let plain_length = bytes.len();
+            let dues = [Due { position, part: Part::Rest, weight: 1 }].into();
+            self.outbox.push(&Parcel { signal, bytes, coding, plain_length, items, dues });
+        }
+        Ok(())
+    }
 }

@@ -1,34 +1,23 @@
 //! What happens to an accepted export: logged, sent on, and shown to the engine.
 
-use std::borrow::Cow;
-use std::collections::HashSet;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use bytes::Bytes;
 
 use super::checkpoints::{Ticket, Unfolded};
 use super::judging::{Judging, Room};
-use super::release::{Changes, Release};
-use crate::export::{Due, Hold, Outbox, Parcel};
-use crate::log::{Kind, Log, Mark, Part, Pending, Record, Refused};
-use crate::model::fact::{Bone, Sighting};
-use crate::model::ids::{Position, SpanRef, sane};
-use crate::model::policy::Policy;
+use super::records::{Live, held, leave_untimed, parcel, received, rest};
+use super::release::Release;
+use crate::export::{Hold, Outbox};
+use crate::log::{Kind, Log, Mark, Pending, Record, Refused};
+use crate::model::fact::Sighting;
+use crate::model::ids::Position;
 use crate::normalise::sight;
 use crate::receive::{Intake, Received, Refusal, Taking};
 use crate::telemetry::VerdictMeters;
-use crate::wire::inflate::{Coding, Limits, inflate};
-use crate::wire::{Signal, regroup, scan};
-
-/// What a reload may change of what happens to an export.
-#[derive(Clone)]
-pub struct Live {
-    pub policy: Arc<Policy>,
-    pub changes: Changes,
-}
+use crate::wire::Signal;
 
 /// The intake of the receivers.
 pub struct Pipeline {
@@ -36,11 +25,11 @@ pub struct Pipeline {
     pub outbox: Arc<Outbox>,
     pub hold: Arc<Hold>,
     pub judging: Judging,
-    pub live: ArcSwap<Live>,
+    pub live: Arc<ArcSwap<Live>>,
     pub meters: VerdictMeters,
     pub unfolded: Arc<Unfolded>,
-    /// Bytes that may wait to be delivered: they lie in memory, also those that are on disk.
-    pub backlog: u64,
+    /// Bytes that may wait to be delivered, where all of them lie in memory.
+    pub backlog: Option<u64>,
 }
 
 /// When a sender that met a full log or a busy engine may come again.
@@ -59,7 +48,7 @@ impl Pipeline {
         let stored = tokio::spawn(async move {
             let unfolded = self.unfolded.clone().begin(&*self.log);
             let position = self.append(&export).await?;
-            self.dispatch(position, export, sighting, room.map(|room| (room, unfolded)));
+            self.dispatch(position, export, sighting, room, unfolded);
             Ok(())
         });
         stored.await.unwrap_or(Err(Refusal::Stopping))
@@ -87,7 +76,7 @@ impl Pipeline {
     }
 
     async fn append(&self, export: &Received) -> Result<Position, Refusal> {
-        if self.log.usage().pending_bytes > self.backlog {
+        if self.backlog.is_some_and(|most| self.log.usage().pending_bytes > most) {
             return Err(Refusal::Overloaded { what: "delivery (limits.memory)", after: COME_BACK });
         }
         let record = Record {
@@ -113,10 +102,11 @@ impl Pipeline {
         position: Position,
         export: Received,
         sighting: Sighting,
-        room: Option<(Room, Ticket)>,
+        room: Option<Room>,
+        unfolded: Ticket,
     ) {
         self.deliver(position, &export, &sighting, &[]);
-        if let Some((room, unfolded)) = room {
+        if let Some(room) = room {
             self.judging.see(position, sighting, room, unfolded);
         }
     }
@@ -124,7 +114,7 @@ impl Pipeline {
     /// Sends and keeps what `marks` do not tell to be delivered.
     fn deliver(&self, position: Position, export: &Received, sighting: &Sighting, marks: &[Mark]) {
         let lanes = self.outbox.lanes_of(export.signal);
-        let rest = self.rest(export, sighting);
+        let rest = rest(&self.live.load(), export, sighting);
         let held = held(sighting);
         let ledger = &self.outbox.ledger;
         let (lanes, holds) = ledger.reopen(position, lanes, rest.is_some(), held, marks);
@@ -144,7 +134,9 @@ impl Pipeline {
     pub async fn resume(&self) -> io::Result<usize> {
         let (mut count, mut after) = (0, Position(0));
         loop {
-            let page = self.log.recover_page(after, PAGE)?;
+            // Nobody looks for it in the log before it was handed on.
+            let _ahead = self.unfolded.clone().behind(after);
+            let page = self.log.page(after, PAGE, &|_| true)?;
             let Some(last) = page.last() else { break };
             after = last.position;
             for record in page {
@@ -192,29 +184,6 @@ impl Pipeline {
         }
     }
 
-    /// What leaves at once: the body as it came where nothing touches it; `None` where every item
-    /// is held.
-    fn rest(&self, export: &Received, sighting: &Sighting) -> Option<Rest> {
-        let Received { signal, items, .. } = *export;
-        let changes = self.live.load().changes;
-        let held = sighting.held.iter().map(|held| held.index);
-        let held: std::collections::BTreeSet<usize> = held.collect();
-        if !held.is_empty() {
-            if held.len() >= items {
-                return None;
-            }
-            let left = regroup::remove_items(&export.plain, |index| held.contains(&index));
-            let bytes = changes.apply(signal, &Bytes::from(left));
-            return Some(Rest::plain(signal, bytes, items - held.len()));
-        }
-        let changed = changes.apply(signal, &export.plain);
-        if changed.as_ptr() != export.plain.as_ptr() {
-            return Some(Rest::plain(signal, changed, items));
-        }
-        let (bytes, coding) = (export.wire.clone(), export.coding);
-        Some(Rest { signal, bytes, coding, plain_length: export.plain.len(), items })
-    }
-
     fn keep(&self, position: Position, plain: &[u8], sighting: &Sighting) {
         let evicted = self.hold.keep(position, plain, &sighting.held);
         if evicted.is_empty() {
@@ -226,76 +195,6 @@ impl Pipeline {
             release.add(leaving, None);
         }
         release.parcels().iter().for_each(|parcel| self.outbox.push(parcel));
-    }
-}
-
-/// A span without times that can be believed never says that it is over: there is nothing to wait
-/// for. It leaves with its export, in its order; its verdict follows as an event and a span.
-fn leave_untimed(sighting: &mut Sighting) {
-    let timed = |bone: &&Bone| sane(bone.start) && sane(bone.end) && bone.start <= bone.end;
-    let timed: HashSet<SpanRef> = match sighting.held.is_empty() {
-        true => return,
-        false => sighting.bones.iter().filter(timed).map(|bone| bone.at).collect(),
-    };
-    sighting.held.retain(|held| timed.contains(&held.at));
-}
-
-/// Held spans, by how many copies are kept: an index that stands twice is one.
-fn held(sighting: &Sighting) -> u32 {
-    let mut indices: Vec<usize> = sighting.held.iter().map(|held| held.index).collect();
-    indices.sort_unstable();
-    indices.dedup();
-    u32::try_from(indices.len()).unwrap_or(u32::MAX)
-}
-
-/// A record of the log, readable again.
-struct Recovered {
-    kind: Kind,
-    received: Received,
-}
-
-fn received(record: Record) -> Option<Recovered> {
-    let limits = Limits { max_bytes: usize::MAX, max_ratio: usize::MAX };
-    let plain = match inflate(record.coding, &record.payload, limits).ok()? {
-        Cow::Borrowed(_) => record.payload.clone(),
-        Cow::Owned(plain) => Bytes::from(plain),
-    };
-    let items = scan::check(record.signal, &plain).ok()?.items;
-    let received = Received {
-        signal: record.signal,
-        wire: record.payload,
-        coding: record.coding,
-        plain,
-        items,
-        rejected: 0,
-        message: String::new(),
-    };
-    Some(Recovered { kind: record.kind, received })
-}
-
-struct Rest {
-    signal: Signal,
-    bytes: Bytes,
-    coding: Coding,
-    plain_length: usize,
-    items: usize,
-}
-
-impl Rest {
-    fn plain(signal: Signal, bytes: Bytes, items: usize) -> Self {
-        let plain_length = bytes.len();
-        Rest { signal, bytes, coding: Coding::Identity, plain_length, items }
-    }
-}
-
-fn parcel(position: Position, rest: Rest) -> Parcel {
-    Parcel {
-        signal: rest.signal,
-        bytes: rest.bytes,
-        coding: rest.coding,
-        plain_length: rest.plain_length,
-        items: rest.items,
-        dues: [Due { position, part: Part::Rest, weight: 1 }].into(),
     }
 }
 

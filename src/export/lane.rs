@@ -1,8 +1,8 @@
 //! One exporter's queue for one signal: nothing in another lane can block it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBuilder};
@@ -15,7 +15,9 @@ use super::ledger::Ledger;
 use super::outcome::{Outcome, Reason};
 use super::parcel::{Parcel, Receipt};
 use super::settings::Retry;
+use super::shelf::{Behind, Page, Present, Shelved, Taken};
 use crate::clock::{monotonic_millis, timer};
+use crate::model::ids::Position;
 use crate::wire::Signal;
 
 /// Requests of one lane on the wire at one time.
@@ -24,6 +26,16 @@ const SLOTS: usize = 8;
 /// More than slots, so that refused batches do not keep the next ones from a try.
 const TAKEN: usize = 64;
 
+/// How soon the log is looked at again.
+const AGAIN: Duration = Duration::from_millis(20);
+
+/// What waits, and what was left in the log.
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<Waiting>,
+    behind: Option<Behind>,
+}
+
 /// Queue, slots and client of one exporter and signal.
 pub struct Lane {
     pub index: usize,
@@ -31,7 +43,9 @@ pub struct Lane {
     pub signal: Signal,
     client: Arc<Client>,
     retry: Retry,
-    queue: Mutex<VecDeque<Waiting>>,
+    queue: Mutex<Queue>,
+    present: Arc<Present>,
+    shelf: OnceLock<Shelved>,
     wake: Notify,
     slots: Arc<Semaphore>,
     taken: Arc<Semaphore>,
@@ -79,6 +93,8 @@ impl Lane {
             client: parts.client,
             retry: parts.retry,
             queue: Mutex::default(),
+            present: Arc::default(),
+            shelf: OnceLock::new(),
             wake: Notify::new(),
             slots: Arc::new(Semaphore::new(SLOTS)),
             taken: Arc::new(Semaphore::new(TAKEN)),
@@ -90,23 +106,89 @@ impl Lane {
         }
     }
 
-    fn queue(&self) -> MutexGuard<'_, VecDeque<Waiting>> {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a parcel behind what waits.
     pub fn push(&self, parcel: &Parcel) {
-        let receipt = Receipt::new(self.ledger.clone(), self.index, parcel.dues.clone(), 1);
         if self.still().is_none() {
             self.progress.moved();
         }
-        self.queue().push_back(Waiting::new(parcel, receipt));
+        let mut queue = self.queue();
+        if let (Some(shelf), Some(position)) = (self.shelf.get(), parcel.rest_of())
+            && (queue.behind.is_some() || !self.present.fits(parcel.bytes.len(), shelf.bound))
+        {
+            // Under the lock of the queue: it is taken up after this or not at all.
+            self.ledger.shelve(position, self.index);
+            queue.behind = Some(Behind::with(queue.behind, position));
+            drop(queue);
+            return self.wake.notify_one();
+        }
+        self.add(&mut queue, parcel);
+        drop(queue);
         self.wake.notify_one();
+    }
+
+    fn add(&self, queue: &mut Queue, parcel: &Parcel) {
+        let load = self.present.load(parcel.bytes.len(), parcel.rest_of());
+        let (ledger, dues) = (self.ledger.clone(), parcel.dues.clone());
+        let receipt = Receipt::loaded(ledger, self.index, dues, 1, Some(load));
+        queue.waiting.push_back(Waiting::new(parcel, receipt));
+    }
+
+    /// Where what finds no room in memory is taken from later. Without one, all of it is kept.
+    pub fn shelve(&self, shelved: Shelved) {
+        // Once, before anything is pushed.
+        let _ = self.shelf.set(shelved);
+    }
+
+    /// Whether it has so much to send that more should not lie in memory.
+    pub fn is_behind(&self) -> bool {
+        let half = self.shelf.get().map_or(usize::MAX, |shelf| shelf.bound / 2);
+        self.queue().behind.is_some() || !self.present.fits(0, half)
+    }
+
+    /// Takes up what was left in the log, once little is left in memory.
+    async fn refill(&self) {
+        let Some(shelf) = self.shelf.get() else { return };
+        let room = shelf.bound / 2;
+        let behind = self.queue().behind.filter(|_| self.present.fits(0, room));
+        let Some(Behind { after, .. }) = behind else { return };
+        // What is here before the look and not marked then is in no page twice.
+        let here = self.present.here();
+        let (from, signal, exporter) = (shelf.shelf.clone(), self.signal, self.exporter.clone());
+        let page = move || from.page(signal, &exporter, after, (room / 2) as u64);
+        match tokio::task::spawn_blocking(page).await {
+            Ok(Ok(page)) => {
+                self.take_up(shelf, &page, &here);
+                if page.up_to <= after {
+                    // Somebody is between the log and this lane.
+                    tokio::time::sleep(AGAIN).await;
+                }
+            }
+            Ok(Err(error)) => {
+                tracing::error!(%error, "what waits for delivery cannot be read back yet");
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+            // The pool ends with the process.
+            Err(_) => {}
+        }
+    }
+
+    fn take_up(&self, shelf: &Shelved, page: &Page, here: &BTreeSet<Position>) {
+        let mut queue = self.queue();
+        for Taken { parcel, holds } in &page.taken {
+            let Some(position) = parcel.rest_of().filter(|at| !here.contains(at)) else { continue };
+            self.ledger.take_up(position, self.index, &shelf.lanes, *holds);
+            self.add(&mut queue, parcel);
+        }
+        queue.behind = queue.behind.and_then(|behind| behind.read(page.up_to));
     }
 
     /// Parcels that wait for a batch.
     pub fn waiting(&self) -> usize {
-        self.queue().len()
+        self.queue().waiting.len()
     }
 
     /// How long nothing has moved although there is work; `None` without work.
@@ -134,15 +216,27 @@ impl Lane {
 
     async fn next(&self) -> Batch {
         loop {
+            if !*self.hurry.borrow() {
+                self.refill().await;
+            }
             let (signal, coding) = (self.signal, self.client.coding());
             let max = self.client.max_batch_size();
-            let batch = form(&mut self.queue(), signal, coding, max, |why, items| {
+            let batch = form(&mut self.queue().waiting, signal, coding, max, |why, items| {
                 self.unsendable(why, items);
             });
             match batch {
                 Some(batch) => return batch,
-                None => self.wake.notified().await,
+                None => self.more().await,
             }
+        }
+    }
+
+    /// Waits until there may be something to send.
+    async fn more(&self) {
+        let behind = self.queue().behind.is_some();
+        match behind {
+            true => tokio::time::sleep(AGAIN).await,
+            false => self.wake.notified().await,
         }
     }
 

@@ -21,6 +21,8 @@ pub struct Ledger {
 #[derive(Default)]
 struct Account {
     owed: Vec<Owed>,
+    /// A lane that is not listed will be owed the rest: it takes it from the log later.
+    shelved: bool,
 }
 
 struct Owed {
@@ -67,9 +69,38 @@ impl Ledger {
         let left = (of(Part::Rest).collect(), of(Part::Held).next().is_some());
         match owed.is_empty() {
             true => self.log.mark(position, Mark::Done),
-            false => drop(self.accounts().insert(position, Account { owed })),
+            false => drop(self.accounts().insert(position, Account { owed, shelved: false })),
         }
         left
+    }
+
+    /// A lane leaves the rest of a record in the log, and takes it up later.
+    pub fn shelve(&self, position: Position, lane: usize) {
+        let mut accounts = self.accounts();
+        let Some(account) = accounts.get_mut(&position) else { return };
+        account.owed.retain(|owed| owed.lane != lane || owed.part != Part::Rest);
+        account.shelved = true;
+        if account.owed.is_empty() {
+            accounts.remove(&position);
+        }
+    }
+
+    /// A lane takes up the rest of a record that it left in the log. `lanes` are all that the
+    /// record goes to; `holds`: spans of it were held.
+    pub fn take_up(&self, position: Position, lane: usize, lanes: &[usize], holds: bool) {
+        let mut accounts = self.accounts();
+        let account = accounts.entry(position).or_default();
+        account.owed.push(Owed { lane, part: Part::Rest, weight: 1 });
+        let marks = self.log.marks(position);
+        let parts = if holds { &[Part::Rest, Part::Held][..] } else { &[Part::Rest] };
+        let listed = |lane: usize, part: Part| {
+            account.owed.iter().any(|owed| owed.lane == lane && owed.part == part)
+        };
+        let mut all = lanes.iter().flat_map(|lane| parts.iter().map(move |part| (*lane, *part)));
+        let unlisted = all.any(|(lane, part)| {
+            !listed(lane, part) && !marks.contains(&self.delivered(lane, part))
+        });
+        account.shelved = unlisted;
     }
 
     fn delivered(&self, lane: usize, part: Part) -> Mark {
@@ -79,7 +110,9 @@ impl Ledger {
     /// A lane has delivered these shares, or dropped them with a reason.
     pub fn settle(&self, lane: usize, dues: &[Due]) {
         for due in dues {
-            if let Some(mark) = self.pay(lane, due) {
+            // Under one lock: nobody finds a share neither owed nor marked.
+            let mut accounts = self.accounts();
+            if let Some(mark) = self.pay(&mut accounts, lane, due) {
                 self.log.mark(due.position, mark);
             }
         }
@@ -87,8 +120,12 @@ impl Ledger {
     }
 
     /// The mark that follows from one payment: none while more of the part is owed.
-    fn pay(&self, lane: usize, due: &Due) -> Option<Mark> {
-        let mut accounts = self.accounts();
+    fn pay(
+        &self,
+        accounts: &mut BTreeMap<Position, Account>,
+        lane: usize,
+        due: &Due,
+    ) -> Option<Mark> {
         let account = accounts.get_mut(&due.position)?;
         let of = |owed: &Owed| owed.lane == lane && owed.part == due.part;
         let index = account.owed.iter().position(of)?;
@@ -99,8 +136,11 @@ impl Ledger {
         }
         account.owed.remove(index);
         if account.owed.is_empty() {
+            let shelved = account.shelved;
             accounts.remove(&due.position);
-            return Some(Mark::Done);
+            if !shelved {
+                return Some(Mark::Done);
+            }
         }
         Some(self.delivered(lane, due.part))
     }

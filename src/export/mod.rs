@@ -2,7 +2,8 @@
 //!
 //! Promises: what was handed in is delivered, or dropped with a reason that is also a metric label;
 //! each exporter and signal has its own lane, so that none blocks another; only what OTLP calls
-//! retryable is tried again; bytes leave as they came wherever codings agree.
+//! retryable is tried again; bytes leave as they came wherever codings agree. With a log on disk,
+//! what waits beyond a bound lies there alone.
 
 mod batch;
 mod client;
@@ -14,6 +15,7 @@ mod outbox;
 mod outcome;
 mod parcel;
 pub mod settings;
+mod shelf;
 
 pub use client::{ExporterError, tls_config};
 pub use counters::Counters;
@@ -22,3 +24,4 @@ pub use lane::Lane;
 pub use ledger::Ledger;
 pub use outbox::Outbox;
 pub use parcel::{Due, Parcel};
+pub use shelf::{Page, Shelf, Taken};

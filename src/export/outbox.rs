@@ -11,8 +11,12 @@ use super::lane::{Lane, Parts};
 use super::ledger::Ledger;
 use super::parcel::Parcel;
 use super::settings::Exporter;
+use super::shelf::{Shelf, Shelved};
 use crate::log::Log;
 use crate::wire::Signal;
+
+/// Every lane may have so many bytes in memory.
+const LEAST: usize = 4 << 20;
 
 /// The way out.
 pub struct Outbox {
@@ -63,6 +67,21 @@ impl Outbox {
             })));
         }
         Ok(Outbox { lanes, by_signal, ledger, hurry })
+    }
+
+    /// Lets every lane leave in the log what would take more than its share of `memory` bytes, and
+    /// take it from the shelf later. To be called before anything is pushed.
+    pub fn shelve(&self, shelf: &Arc<dyn Shelf>, memory: usize) {
+        let bound = (memory / self.lanes.len().max(1)).max(LEAST);
+        for lane in &self.lanes {
+            let lanes = self.lanes_of(lane.signal).to_vec();
+            lane.shelve(Shelved { shelf: shelf.clone(), bound, lanes });
+        }
+    }
+
+    /// Whether an exporter of a signal has so much to send that more should not lie in memory.
+    pub fn is_behind(&self, signal: Signal) -> bool {
+        self.lanes_of(signal).iter().any(|lane| self.lanes[*lane].is_behind())
     }
 
     /// Starts to send, on the runtime of the caller.

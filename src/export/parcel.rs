@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::Bytes;
 
 use super::ledger::Ledger;
+use super::shelf::Load;
 use crate::log::Part;
 use crate::model::ids::Position;
 use crate::wire::Signal;
@@ -23,6 +24,16 @@ pub struct Parcel {
     /// Spans, log records, data points or samples.
     pub items: usize,
     pub dues: Arc<[Due]>,
+}
+
+impl Parcel {
+    /// The record that it is the rest of, where it is that alone.
+    pub fn rest_of(&self) -> Option<Position> {
+        match &self.dues[..] {
+            [Due { position, part: Part::Rest, .. }] => Some(*position),
+            _ => None,
+        }
+    }
 }
 
 /// A share of a log record that a parcel delivers.
@@ -46,12 +57,26 @@ struct Inner {
     lane: usize,
     dues: Arc<[Due]>,
     pieces: AtomicUsize,
+    /// Let go of once the last piece is finished and what it settles is marked.
+    _load: Option<Load>,
 }
 
 impl Receipt {
     /// For a parcel in this many pieces, in a lane.
     pub fn new(ledger: Arc<Ledger>, lane: usize, dues: Arc<[Due]>, pieces: usize) -> Self {
-        Receipt { inner: Arc::new(Inner { ledger, lane, dues, pieces: AtomicUsize::new(pieces) }) }
+        Receipt::loaded(ledger, lane, dues, pieces, None)
+    }
+
+    /// As [`Receipt::new`], for bytes that count against a bound as long as they are there.
+    pub fn loaded(
+        ledger: Arc<Ledger>,
+        lane: usize,
+        dues: Arc<[Due]>,
+        pieces: usize,
+        load: Option<Load>,
+    ) -> Self {
+        let pieces = AtomicUsize::new(pieces);
+        Receipt { inner: Arc::new(Inner { ledger, lane, dues, pieces, _load: load }) }
     }
 
     /// More pieces than were known at first.

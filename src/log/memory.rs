@@ -69,9 +69,15 @@ impl Log for Memory {
         }
     }
 
-    fn recover_page(&self, after: Position, bytes: u64) -> io::Result<Vec<Pending>> {
+    fn page(
+        &self,
+        after: Position,
+        bytes: u64,
+        wanted: &dyn Fn(&[Mark]) -> bool,
+    ) -> io::Result<Vec<Pending>> {
         let state = self.state();
         let behind = state.pending.range((Bound::Excluded(after), Bound::Unbounded));
+        let behind = behind.filter(|(_, (_, marks))| wanted(marks));
         let mut size = 0_u64;
         let fits = |(_, (record, _)): &(&Position, &(Record, Vec<Mark>))| {
             let fits = size < bytes;
@@ -84,6 +90,11 @@ impl Log for Memory {
             marks: marks.clone(),
         });
         Ok(pending.collect())
+    }
+
+    fn marks(&self, position: Position) -> Vec<Mark> {
+        let known = self.state().pending.get(&position).map(|(_, marks)| marks.clone());
+        known.unwrap_or_else(|| vec![Mark::Done])
     }
 
     fn usage(&self) -> Usage {

@@ -162,20 +162,28 @@ pub trait Log: Send + Sync {
     /// Notes what is finished. After [`Mark::Done`] the record may be forgotten.
     fn mark(&self, position: Position, mark: Mark);
 
-    /// Records that are kept, in order of position, from the first behind `after` on, until they
-    /// take so many `bytes`. None are left when there are none.
+    /// Records that are kept and whose marks are `wanted`, in order of position, from the first
+    /// behind `after` on, until they take so many `bytes`. None are left when there are none.
     ///
     /// # Errors
     /// When the medium failed; damage inside it is set aside and counted instead.
-    fn recover_page(&self, after: Position, bytes: u64) -> std::io::Result<Vec<Pending>>;
+    fn page(
+        &self,
+        after: Position,
+        bytes: u64,
+        wanted: &dyn Fn(&[Mark]) -> bool,
+    ) -> std::io::Result<Vec<Pending>>;
+
+    /// What was delivered of a record.
+    fn marks(&self, position: Position) -> Vec<Mark>;
 
     /// Every record that is kept, in order of position. A log may hold more than memory does:
-    /// whoever recovers goes by [`Log::recover_page`].
+    /// whoever recovers goes by [`Log::page`].
     ///
     /// # Errors
     /// As there.
     fn recover(&self) -> std::io::Result<Vec<Pending>> {
-        self.recover_page(Position(0), u64::MAX)
+        self.page(Position(0), u64::MAX, &|_| true)
     }
 
     fn usage(&self) -> Usage;

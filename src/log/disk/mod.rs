@@ -172,16 +172,24 @@ impl Log for Disk {
         self.shared.mark(position, mark);
     }
 
-    fn recover_page(&self, after: Position, bytes: u64) -> io::Result<Vec<Pending>> {
+    fn page(
+        &self,
+        after: Position,
+        bytes: u64,
+        wanted: &dyn Fn(&[Mark]) -> bool,
+    ) -> io::Result<Vec<Pending>> {
         let (mut page, mut size, mut after, mut last) = (Vec::new(), 0, after, None);
         while size < bytes {
             let next = self.shared.state().index.next_after(after);
             let Some(position) = next else { break };
             after = position;
+            if !wanted(&self.marks(position)) {
+                continue;
+            }
             match self.fetch(position, &mut last) {
                 Ok(Some(record)) => {
                     size += record.cost();
-                    let marks = self.shared.state().index.delivered(position);
+                    let marks = self.marks(position);
                     page.push(Pending { position, record, marks });
                 }
                 Ok(None) => {}
@@ -194,6 +202,10 @@ impl Log for Disk {
             }
         }
         Ok(page)
+    }
+
+    fn marks(&self, position: Position) -> Vec<Mark> {
+        self.shared.state().index.delivered(position)
     }
 
     fn usage(&self) -> Usage {

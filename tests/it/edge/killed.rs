@@ -15,7 +15,7 @@ use prost::Message;
 use super::support::*;
 
 /// The built program, in front of a backend, with its log in a directory.
-struct Process {
+pub struct Process {
     child: Child,
     url: String,
 }
@@ -43,7 +43,14 @@ fn command(backend: &Backend, directory: &Path) -> Command {
 impl Process {
     /// Starts it and waits until its ports are open.
     fn start(backend: &Backend, directory: &Path) -> Self {
-        let mut child = command(backend, directory).spawn().unwrap();
+        Process::start_with(backend, directory, &[])
+    }
+
+    /// The same, with more settings.
+    pub fn start_with(backend: &Backend, directory: &Path, more: &[&str]) -> Self {
+        let mut command = command(backend, directory);
+        command.args(more.iter().flat_map(|one| ["--set", one]));
+        let mut child = command.spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let ready = lines.by_ref().map(|line| line.unwrap()).find(|line| line.contains("ready"));
         let ready = ready.expect("it starts");
@@ -60,13 +67,13 @@ impl Process {
     }
 
     /// Asks it to end and waits until it has.
-    fn stop(mut self) {
+    pub fn stop(mut self) {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").arg(&pid).status().unwrap().success());
         assert_eq!(self.child.wait().unwrap().code(), Some(0));
     }
 
-    async fn send(&self, service: &str, spans: Vec<Span>) {
+    pub async fn send(&self, service: &str, spans: Vec<Span>) {
         let request = client().post(&self.url).header("content-type", "application/x-protobuf");
         let body = export(service, spans).encode_to_vec();
         assert_eq!(request.body(body).send().await.unwrap().status(), 200);

@@ -40,11 +40,11 @@ fn what_was_appended_comes_back() {
     log.mark(Position(2), Mark::Done);
     assert_eq!(log.read(Position(2)).unwrap(), None);
     assert_eq!(log.read(Position(4)).unwrap(), Some(record(4, 0)));
-    let first = log.recover_page(Position(0), 1).unwrap();
+    let first = log.page(Position(0), 1, &|_| true).unwrap();
     assert_eq!(first.iter().map(|p| p.position.0).collect::<Vec<_>>(), [1]);
-    let rest = log.recover_page(Position(1), 1 << 20).unwrap();
+    let rest = log.page(Position(1), 1 << 20, &|_| true).unwrap();
     assert_eq!(rest.iter().map(|p| p.position.0).collect::<Vec<_>>(), [3, 4]);
-    assert!(log.recover_page(Position(4), 1).unwrap().is_empty());
+    assert!(log.page(Position(4), 1, &|_| true).unwrap().is_empty());
 }
 
 #[test]

@@ -1,0 +1,109 @@
+//! A backend that is away for long: what waits lies on disk, and all of it arrives.
+
+use std::collections::BTreeMap;
+
+use super::killed::Process;
+use super::support::*;
+
+/// Bytes of one export's filler: they do not fit into memory together.
+const FILLER: usize = 400_000;
+const EXPORTS: usize = 60;
+
+/// Scenario: a backend refuses everything while 24 MB of exports come, each with a call, and one
+/// other exporter takes everything all the while; the exporters may have 4 MiB of them in memory.
+/// Guarantees: every export is taken; once the backend is back it gets every span once, calls with
+/// their verdict, and nothing is owed to anybody.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_does_not_fit_into_memory_waits_on_disk() {
+    let directory = tempfile::tempdir().unwrap();
+    let backend = Backend::start(&[]).await;
+    let other = Backend::start(&[]).await;
+    let more = [
+        "storage.ack=durable".to_owned(),
+        format!("storage.directory={}", directory.path().display()),
+        "storage.max_size=256MiB".to_owned(),
+        "processors.mcp_verdict.limits.memory=64MiB".to_owned(),
+        "exporters.otlp_http.retry_on_failure.max_interval=100ms".to_owned(),
+        format!("exporters.otlp_http/other.endpoint=http://{}", other.address),
+    ];
+    let more: Vec<&str> = more.iter().map(String::as_str).collect();
+    let program = Program::start(&backend, &more).await;
+    backend.set_dead(true);
+    let mut sent = BTreeMap::new();
+    for _ in 0..EXPORTS {
+        let mut large = span(&trace(), "large");
+        large.attributes.push(text("filler", &"x".repeat(FILLER)));
+        let spans = vec![call(&trace(), "waits"), large];
+        for span in &spans {
+            sent.insert(span.span_id.clone(), span.kind);
+        }
+        program.send("service", spans).await;
+    }
+    let arrived = |b: &Backend| {
+        let spans = b.spans();
+        sent.keys().filter(|id| spans.iter().any(|span| span.span_id == **id)).count()
+    };
+    other.until(30, "everything at the other backend", |b| arrived(b) == sent.len()).await;
+    assert!(backend.spans().is_empty());
+    let waiting = program.metric("mcp_verdict_storage_records", &[]).await;
+    assert!(waiting >= EXPORTS as f64, "{waiting}");
+    let queued = program.metric("otelcol_exporter_queue_size", &["traces", "otlp_http\""]).await;
+    assert!(queued < EXPORTS as f64 / 4.0, "{queued} parcels lie in memory");
+    backend.set_dead(false);
+    backend.until(60, "everything", |b| arrived(b) == sent.len()).await;
+    for backend in [&backend, &other] {
+        let mut times: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
+        for span in backend.spans() {
+            if sent.contains_key(&span.span_id) {
+                *times.entry(span.span_id.clone()).or_default() += 1;
+                let judged = attribute(&span.attributes, "mcp_verdict.state").is_some();
+                assert_eq!(judged, span.name != "large", "{}", span.name);
+            }
+        }
+        assert!(times.values().all(|times| *times == 1), "{times:?}");
+    }
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while program.metric("mcp_verdict_storage_records", &[]).await > 0.0 {
+        assert!(std::time::Instant::now() < end, "something is owed for ever");
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    assert_eq!(program.app.stop().await.lost, 0);
+}
+
+/// Scenario: the same outage, and the process is stopped in the middle of it. Guarantees: the next
+/// one delivers every span, though not all of them fit into its memory at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backlog_on_disk_outlives_the_process() {
+    let directory = tempfile::tempdir().unwrap();
+    let backend = Backend::start(&[]).await;
+    let more = [
+        "storage.max_size=256MiB",
+        "processors.mcp_verdict.limits.memory=64MiB",
+        "service.shutdown_timeout=2s",
+    ];
+    let process = Process::start_with(&backend, directory.path(), &more);
+    backend.set_dead(true);
+    let mut sent = Vec::new();
+    for _ in 0..EXPORTS / 3 {
+        let mut large = span(&trace(), "large");
+        large.attributes.push(text("filler", &"x".repeat(FILLER)));
+        let spans = vec![call(&trace(), "waits"), large];
+        sent.extend(spans.iter().map(|span| span.span_id.clone()));
+        process.send("service", spans).await;
+    }
+    process.stop();
+    backend.set_dead(false);
+    let next = Process::start_with(&backend, directory.path(), &more);
+    let arrived = |b: &Backend| {
+        let spans = b.spans();
+        sent.iter().filter(|id| spans.iter().any(|span| span.span_id == **id)).count()
+    };
+    backend.until(60, "everything", |b| arrived(b) == sent.len()).await;
+    let spans = backend.spans();
+    let bare = spans.iter().filter(|span| {
+        span.name.starts_with("tools/call")
+            && attribute(&span.attributes, "mcp_verdict.state").is_none()
+    });
+    assert_eq!(bare.count(), 0);
+    next.stop();
+}
