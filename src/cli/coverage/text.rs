@@ -46,7 +46,8 @@ pub fn report(
     let calls: u64 = tools.iter().map(|tool| tool.calls).sum();
     let unverified: u64 = tools.iter().map(|tool| tool.unverified).sum();
     let most = if unverified > 0 { "; what lifts the most comes first" } else { "" };
-    writeln!(out, "\n{unverified} of {calls} calls are unverified{most}")?;
+    let calls = counted(calls, "call");
+    writeln!(out, "\n{unverified} of {calls} unverified{most}")?;
     let mut advised: Vec<_> = tools.iter().zip(advice).filter(|(t, _)| t.unverified > 0).collect();
     let most = |(_, advice): &(&Tool, &Option<Advice>)| {
         std::cmp::Reverse(advice.as_ref().map_or(0, |advice| advice.lifted.len()))
@@ -171,27 +172,87 @@ pub fn tried(
     Ok(())
 }
 
+fn counted(number: u64, what: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{plural}")
+}
+
 fn does(out: &mut dyn Write, tried: &Tried) -> io::Result<()> {
     let Tried { matched, without_call, refused, calls, changes } = tried;
-    write!(out, "  matched {matched} spans")?;
+    write!(out, "  matched {}", counted(*matched, "span"))?;
     if *without_call > 0 {
         write!(out, ", {without_call} at no tool call")?;
     }
     if *refused > 0 {
-        write!(out, ", {refused} at calls that `when` does not admit")?;
+        write!(out, ", {refused} at a call that `when` does not admit")?;
     }
     writeln!(out)?;
     for called in calls {
         let tool = called.tool.as_deref().unwrap_or("(not named)");
-        writeln!(out, "  speaks of {} calls of {tool} at {}", called.calls, called.server)?;
+        let calls = counted(called.calls, "call");
+        writeln!(out, "  speaks of {calls} of {tool} at {}", called.server)?;
     }
     if changes.is_empty() {
         return writeln!(out, "  {YELLOW}changes no verdict{YELLOW:#}");
     }
     for moved in changes {
         let (from, to) = (state_style(moved.from), state_style(moved.to));
-        let count = moved.chains.len();
-        writeln!(out, "  {count} calls: {from}{}{from:#} → {to}{}{to:#}", moved.from, moved.to)?;
+        let calls = counted(moved.chains.len() as u64, "call");
+        writeln!(out, "  {calls}: {from}{}{from:#} → {to}{}{to:#}", moved.from, moved.to)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::coverage::{Recording, advice, rules, tools};
+    use crate::model::policy::Policy;
+
+    fn recording() -> Recording {
+        let path = "demo/21-evidence-healthy.jsonl";
+        let other = "demo/13-openinference-agent-http-basic.jsonl";
+        let mut exports = Vec::new();
+        let paths = [path.into(), other.into()];
+        crate::cli::input::read(&paths, &mut |signal, bytes| {
+            exports.push((signal, bytes.to_vec()))
+        })
+        .unwrap();
+        Recording::new(exports, Policy::default())
+    }
+
+    fn plain(out: &[u8]) -> String {
+        String::from_utf8(anstream::adapter::strip_bytes(out).into_vec()).unwrap()
+    }
+
+    #[test]
+    fn the_report_fits_eighty_columns_but_for_what_is_to_be_pasted() {
+        let recording = recording();
+        let tools = tools(&recording);
+        let mut out = Vec::new();
+        report(&mut out, &tools, &advice::advice(&recording, &tools), Some(80)).unwrap();
+        let text = plain(&out);
+        let pasted = |line: &&str| line.starts_with("    ");
+        for line in text.lines().filter(|line| !pasted(line)) {
+            assert!(line.chars().count() <= 100, "{line}");
+        }
+        let table = text.lines().take(tools.len() + 1);
+        table.for_each(|line| assert!(line.chars().count() <= 80, "{line}"));
+        insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn a_trial_says_what_each_rule_does() {
+        let text = "- span: { name: '*', kind: client }\n  says: { effect: confirmed }\n\
+                    - when: { tool: none }\n  span: { name: nothing }\n  says: { outcome: missing }\n";
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("rules.yaml");
+        std::fs::write(&path, text).unwrap();
+        let (file, _) = crate::config::rules(&path).unwrap();
+        let recording = recording();
+        let mut out = Vec::new();
+        let each = rules::try_out(&recording, &file);
+        tried(&mut out, &file, &each, &rules::together(&recording, &file)).unwrap();
+        insta::assert_snapshot!(plain(&out));
+    }
 }

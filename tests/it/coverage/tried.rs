@@ -77,7 +77,7 @@ fn rules_may_stand_alone_or_in_a_configuration() {
     let text = String::from_utf8(first.stdout.clone()).unwrap();
     assert!(first.status.success(), "{first:?}");
     assert!(text.contains("unverified → healthy"), "{text}");
-    assert!(text.contains("2 at calls that `when` does not admit"), "{text}");
+    assert!(text.contains("2 at a call that `when` does not admit"), "{text}");
     assert!(text.contains("changes no verdict") && text.contains("all 4 together"), "{text}");
     assert_eq!(run(&key.1).stdout, first.stdout);
     assert_eq!(run(&whole.1).stdout, first.stdout);
