@@ -4,6 +4,7 @@
 //! changed since is left unsaid; a chain that it spoke of and that is none any more says so.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -26,9 +27,14 @@ pub struct Claim {
 impl Engine {
     /// Gives a verdict its revision: that of the last one where it says the same (and returns
     /// `false`), else the next.
-    pub(super) fn number(&mut self, verdict: &mut Verdict) -> bool {
-        let said = self.sent.get(&verdict.id).map(|sent| &sent.verdict);
-        let same = match (self.claims.remove(&verdict.id), said) {
+    pub(super) fn number(&mut self, shared: &mut Arc<Verdict>) -> bool {
+        let said = self.sent.get(&shared.id).map(|sent| &sent.verdict);
+        let claim = self.claims.remove(&shared.id);
+        if claim.is_none() && said.is_none() {
+            return true;
+        }
+        let verdict = Arc::make_mut(shared);
+        let same = match (claim, said) {
             (Some(claim), _) => {
                 verdict.revision = claim.revision;
                 verdict.supersedes = claim.revision.checked_sub(1).filter(|before| *before > 0);
@@ -52,12 +58,12 @@ impl Engine {
         let entry = self.tables.chains.get(&key);
         let Some(verdict) = entry.and_then(|entry| entry.verdict.as_deref()) else { return false };
         let Some(claim) = self.claims.get(&verdict.id).copied() else { return false };
-        let mut verdict = verdict.clone();
+        let mut verdict = Arc::new(verdict.clone());
         let same = !self.number(&mut verdict);
         if same {
             self.sent_as.insert(key, verdict.id);
             self.sent.insert(verdict.id, Sent { verdict: verdict.clone(), key });
-            effects.push(Effect::Recalled(Box::new(verdict)));
+            effects.push(Effect::Recalled(Box::new(verdict.as_ref().clone())));
         } else {
             self.claims.insert(verdict.id, claim);
         }

@@ -63,7 +63,7 @@ pub fn explain(
 impl Tables {
     fn explained(&self, key: SpanRef, entry: &ChainEntry, now: Now) -> Option<Explained> {
         let verdict = entry.verdict.as_deref()?.clone();
-        let case = self.case(key, entry, now);
+        let case = self.case(key, entry, self.exchange(key, entry), now);
         let mut notes: Vec<Note> = Vec::new();
         let ending = entry.ending.unwrap_or(Ending::Unobserved);
         let alone = crate::judge::verdict(&case, ending, &mut notes);

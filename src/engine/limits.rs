@@ -22,7 +22,7 @@ impl Default for Limits {
         Self {
             lookback: 64 << 20,
             facts: 192 << 20,
-            facts_per_trace: 6_000,
+            facts_per_trace: 10_000,
             idle_scopes: 20_000,
             incidents: 50_000,
             findings: 64,

@@ -52,7 +52,7 @@ pub(super) struct Held {
 
 /// A chain's last revision.
 pub(super) struct Sent {
-    pub verdict: Verdict,
+    pub verdict: Arc<Verdict>,
     pub key: SpanRef,
 }
 
@@ -194,7 +194,7 @@ impl Engine {
 
     /// The latest revision of a chain.
     pub fn latest(&self, id: &Digest16) -> Option<&Verdict> {
-        self.sent.get(id).map(|sent| &sent.verdict)
+        self.sent.get(id).map(|sent| sent.verdict.as_ref())
     }
 
     fn judge(&mut self, now: Arrival) {
@@ -227,10 +227,9 @@ impl Engine {
     /// Sends a chain's verdict if it says something new, and lets its spans go.
     pub(super) fn send(&mut self, key: SpanRef, last: bool, effects: &mut Vec<Effect>) {
         let Some(entry) = self.tables.chains.get(&key) else { return self.close(key, effects) };
-        let Some(verdict) = entry.verdict.as_deref() else { return };
-        let mut verdict = verdict.clone();
+        let Some(mut verdict) = entry.verdict.clone() else { return };
         if last && entry.ending == Some(Ending::Open) && verdict.state == State::Working {
-            verdict.lifecycle = Lifecycle::Partial;
+            Arc::make_mut(&mut verdict).lifecycle = Lifecycle::Partial;
         }
         let scope = entry.scope.clone();
         let incident = self.tables.incident_entry(entry);
@@ -245,7 +244,7 @@ impl Engine {
         }
         self.sent.insert(id, Sent { verdict: verdict.clone(), key });
         self.sent_as.insert(key, id);
-        let verdict = Box::new(verdict);
+        let verdict = Box::new(verdict.as_ref().clone());
         effects.push(if news { Effect::Verdict(verdict) } else { Effect::Recalled(verdict) });
         self.release_chain(key, id, effects);
         self.sessions_due.entry(scope).or_insert(0);
@@ -264,7 +263,7 @@ impl Engine {
         let sent = self.sent.get(&id).filter(|sent| sent.key == key);
         let mut verdict = match (sent, self.claims.get(&id), survivor) {
             (_, Some(claim), _) if claim.closes => return,
-            (Some(sent), ..) => sent.verdict.clone(),
+            (Some(sent), ..) => sent.verdict.as_ref().clone(),
             // What an earlier process said is known by name alone: the survivor speaks for it.
             (None, Some(_), Some(survivor)) => {
                 let mut verdict = survivor.clone();
@@ -279,10 +278,11 @@ impl Engine {
         verdict.lifecycle = Lifecycle::Superseded;
         verdict.reason = Some(Reason::Superseded);
         verdict.operator.merged_into = merged_into;
+        let mut verdict = Arc::new(verdict);
         let news = self.number(&mut verdict);
         let server = verdict.server.clone();
         self.sent.insert(id, Sent { verdict: verdict.clone(), key });
-        let verdict = Box::new(verdict);
+        let verdict = Box::new(verdict.as_ref().clone());
         effects.push(if news { Effect::Verdict(verdict) } else { Effect::Recalled(verdict) });
         self.incidents.note(server, id, None);
     }

@@ -144,7 +144,8 @@ impl Tables {
         let verdict = entry.verdict.as_deref()?;
         let tool = verdict.tool.as_ref().map(|tool| tool.as_str());
         let requires = self.policy_of(&entry.chain).requires(&verdict.server, tool);
-        Entry::of(entry.exchange.as_deref()?, entry.ending?, verdict, &requires)
+        let credential = entry.chain.sides().find_map(|side| side.half.call.credential.clone());
+        Entry::of(credential, entry.ending?, verdict, &requires)
     }
 
     pub(super) fn incidents(&self, now: Nanos) -> Vec<Incident> {

@@ -101,8 +101,8 @@ pub struct ChainEntry {
     pub chain: Arc<Chain>,
     pub scope: ScopeKey,
     pub ending: Option<Ending>,
-    /// As of its last judgement.
-    pub exchange: Option<Arc<Exchange>>,
+    /// From how it ended until it is judged, within one round.
+    pub exchange: Option<Box<Exchange>>,
     pub operation_keys: Vec<OperationKey>,
     /// By itself, before its operation's other attempts are looked at.
     pub alone: Option<Arc<Verdict>>,

@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::tables::{ChainEntry, Now, OperationEntry, Tables};
+use crate::correlate::chain::Chain;
 use crate::correlate::operation::{Member, OperationKey, keys_of, operations};
 use crate::judge::operation::{Attempt, finish};
-use crate::model::case::{Case, Ending};
+use crate::model::case::{Case, Ending, Exchange};
 use crate::model::fact::Fact;
 use crate::model::ids::{Nanos, SpanRef};
 use crate::model::record::Verdict;
@@ -46,6 +47,7 @@ impl Tables {
             if let Some(entry) = self.chains.get_mut(&key) {
                 entry.ending = Some(ending);
                 entry.operation_keys = keys;
+                entry.exchange = Some(Box::new(exchange));
             }
             self.marks.verdicts.insert(key);
         }
@@ -186,22 +188,37 @@ impl Tables {
 
     /// Judges one chain by itself. Whether it stands.
     fn judge_alone(&mut self, key: SpanRef, now: Now) -> bool {
+        let Some(entry) = self.chains.get_mut(&key) else { return false };
+        // What ended it still stands, unless evidence has been given out since.
+        let known = entry.exchange.take().map(|exchange| *exchange);
         let Some(entry) = self.chains.get(&key) else { return false };
-        let case = self.case(key, entry, now);
+        let known = known.filter(|_| !entry.operation_keys.iter().any(|key| self.has_keyed(key)));
+        let exchange = known.unwrap_or_else(|| self.exchange(key, entry));
+        let case = self.case(key, entry, exchange, now);
         let ending = entry.ending.unwrap_or(Ending::Unobserved);
-        let verdict = crate::judge::verdict(&case, ending, &mut ());
+        let mut verdict = crate::judge::verdict(&case, ending, &mut ());
+        self.add_contact(&entry.chain, &mut verdict);
         let due = crate::judge::clocks::due(&case.exchange, ending, &case.operation);
         self.set_timer(key, due.filter(|due| *due > case.now));
-        let exchange = Arc::new(case.exchange);
         if let Some(entry) = self.chains.get_mut(&key) {
-            entry.exchange = Some(exchange);
             entry.alone = Some(Arc::new(verdict));
         }
         true
     }
 
-    pub(super) fn case(&self, key: SpanRef, entry: &ChainEntry, now: Now) -> Case {
-        let exchange = self.exchange(key, entry);
+    fn add_contact(&self, chain: &Chain, verdict: &mut Verdict) {
+        let policy = self.policy_of(chain);
+        let contact = policy.owner_contact(&verdict.server, verdict.tool.as_deref(), verdict.owner);
+        verdict.operator.owner_contact = contact;
+    }
+
+    pub(super) fn case(
+        &self,
+        key: SpanRef,
+        entry: &ChainEntry,
+        exchange: Exchange,
+        now: Now,
+    ) -> Case {
         let view = self.scope_view(&entry.scope);
         let catalog = self.catalog_seen(entry, &exchange, &view);
         let tool = exchange.tool.as_ref().map(|tool| tool.as_str());
@@ -247,45 +264,50 @@ impl Tables {
     /// Judges the attempts of one operation against each other; returns them.
     fn judge_together(&mut self, key: SpanRef) -> Vec<SpanRef> {
         let members = self.attempts(key);
-        let finished = {
-            let attempt = |at: &SpanRef| {
-                let entry = self.chains.get(at)?;
-                Some(Attempt {
-                    exchange: entry.exchange.as_deref()?,
-                    ending: entry.ending?,
-                    verdict: entry.alone.as_deref()?.clone(),
-                })
-            };
-            let attempts: Vec<(SpanRef, Attempt)> =
-                members.iter().filter_map(|at| Some((*at, attempt(at)?))).collect();
-            let (keys, attempts): (Vec<SpanRef>, Vec<Attempt>) = attempts.into_iter().unzip();
-            let first = keys.first().and_then(|at| self.chains.get(at));
-            let policy = first.map_or(&*self.policy, |entry| self.policy_of(&entry.chain));
-            keys.into_iter()
-                .zip(finish(&attempts, &policy.retry_budget))
-                .collect::<Vec<(SpanRef, Verdict)>>()
-        };
-        for (at, mut verdict) in finished {
-            let tool = verdict.tool.as_deref();
-            let chain = self.chains.get(&at).map(|entry| &entry.chain);
-            let policy = chain.map_or(&*self.policy, |chain| self.policy_of(chain));
-            verdict.operator.owner_contact =
-                policy.owner_contact(&verdict.server, tool, verdict.owner);
-            let Some(entry) = self.chains.get_mut(&at) else { continue };
-            if entry.verdict.as_deref() != Some(&verdict) {
-                if let Some(scope) = self.scopes.get_mut(&entry.scope) {
-                    if let Some(was) = &entry.verdict {
-                        scope.count_rung(was.layers.session, false);
-                    }
-                    scope.count_rung(verdict.layers.session, true);
-                }
-                // Most requests are their whole operation: one copy serves both.
-                let alone = entry.alone.clone().filter(|alone| **alone == verdict);
-                entry.verdict = Some(alone.unwrap_or_else(|| Arc::new(verdict)));
-                self.changed.insert(at);
+        if let [only] = members.as_slice() {
+            // Most requests are their whole operation: one copy serves both.
+            if let Some(alone) = self.chains.get(only).and_then(|entry| entry.alone.clone()) {
+                self.conclude(*only, alone);
             }
+            return members;
+        }
+        for (at, mut verdict) in self.finished(&members) {
+            let Some(entry) = self.chains.get(&at) else { continue };
+            self.add_contact(&entry.chain, &mut verdict);
+            let alone = entry.alone.clone().filter(|alone| **alone == verdict);
+            self.conclude(at, alone.unwrap_or_else(|| Arc::new(verdict)));
         }
         members
+    }
+
+    /// The verdicts of several attempts, each with what the others say of it.
+    fn finished(&self, members: &[SpanRef]) -> Vec<(SpanRef, Verdict)> {
+        let entries = members.iter().filter_map(|at| Some((*at, self.chains.get(at)?)));
+        let judged: Vec<(SpanRef, &ChainEntry, Exchange)> =
+            entries.map(|(at, entry)| (at, entry, self.exchange(at, entry))).collect();
+        let attempts = judged.iter().filter_map(|(at, entry, exchange)| {
+            let (ending, verdict) = (entry.ending?, entry.alone.as_deref()?.clone());
+            Some((*at, Attempt { exchange, ending, verdict }))
+        });
+        let (keys, attempts): (Vec<SpanRef>, Vec<Attempt>) = attempts.unzip();
+        let first = keys.first().and_then(|at| self.chains.get(at));
+        let policy = first.map_or(&*self.policy, |entry| self.policy_of(&entry.chain));
+        keys.into_iter().zip(finish(&attempts, &policy.retry_budget)).collect()
+    }
+
+    fn conclude(&mut self, at: SpanRef, verdict: Arc<Verdict>) {
+        let Some(entry) = self.chains.get_mut(&at) else { return };
+        if entry.verdict.as_ref() == Some(&verdict) {
+            return;
+        }
+        if let Some(scope) = self.scopes.get_mut(&entry.scope) {
+            if let Some(was) = &entry.verdict {
+                scope.count_rung(was.layers.session, false);
+            }
+            scope.count_rung(verdict.layers.session, true);
+        }
+        entry.verdict = Some(verdict);
+        self.changed.insert(at);
     }
 
     /// The requests of the operation a request belongs to, oldest first; itself alone if none.

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::case::{Ending, Exchange};
+use crate::model::case::Ending;
 use crate::model::ids::{Digest16, Name, Nanos, SpanRef};
 use crate::model::record::{FailureLayers, FailureRow, Incident, Verdict};
 use crate::model::words::*;
@@ -58,12 +58,19 @@ const CATALOG: &str = "catalog";
 
 impl Entry {
     /// `None` for verdicts that say nothing of incidents: superseded attempts and open requests.
-    /// `requires` are the layers required of this server and tool.
-    pub fn of(x: &Exchange, ending: Ending, verdict: &Verdict, requires: &[Layer]) -> Option<Self> {
+    /// `credential` is what the request was made with, `requires` are the layers required of this
+    /// server and tool.
+    pub fn of(
+        credential: Option<Name>,
+        ending: Ending,
+        verdict: &Verdict,
+        requires: &[Layer],
+    ) -> Option<Self> {
         if verdict.lifecycle == Lifecycle::Superseded || verdict.state == State::Working {
             return None;
         }
-        let required = x.is_call() && requires.contains(&Layer::Outcome);
+        let call = verdict.method.as_str() == "tools/call";
+        let required = call && requires.contains(&Layer::Outcome);
         let verified = verdict.outcome.status == Some(OutcomeStatus::Verified);
         Some(Self {
             id: verdict.id,
@@ -72,11 +79,11 @@ impl Entry {
             agent: verdict.agent.clone(),
             method: verdict.method.clone(),
             tool: verdict.tool.clone(),
-            credential: x.halves().find_map(|half| half.call.credential.clone()),
+            failure: failure(&credential, ending, verdict),
+            credential,
             start: verdict.start_time,
             time: verdict.evidence_time,
             span: verdict.operator.span,
-            failure: failure(x, ending, verdict),
             passes: Passes {
                 layers: verdict.failure_layers,
                 catalog: verdict.layers.catalog,
@@ -86,7 +93,7 @@ impl Entry {
     }
 }
 
-fn failure(x: &Exchange, ending: Ending, verdict: &Verdict) -> Option<Failure> {
+fn failure(credential: &Option<Name>, ending: Ending, verdict: &Verdict) -> Option<Failure> {
     let Some(FailureRow { layer, reason, owner, next_step }) = verdict.operator.failure else {
         return (verdict.state == State::StaleCatalog).then(|| Failure {
             layer: Name::new(CATALOG),
@@ -97,13 +104,13 @@ fn failure(x: &Exchange, ending: Ending, verdict: &Verdict) -> Option<Failure> {
         });
     };
     let discriminator = match layer {
-        FailureLayer::Authority => x.halves().find_map(|half| half.call.credential.clone()),
-        FailureLayer::Transport => Some(x.server.clone()),
+        FailureLayer::Authority => credential.clone(),
+        FailureLayer::Transport => Some(verdict.server.clone()),
         FailureLayer::Protocol => Some(match ending {
-            Ending::Error { code: Some(code) } => Name::new(&format!("{} {code}", x.method)),
-            _ => x.method.clone(),
+            Ending::Error { code: Some(code) } => Name::new(&format!("{} {code}", verdict.method)),
+            _ => verdict.method.clone(),
         }),
-        FailureLayer::Execution | FailureLayer::Outcome => x.tool.clone(),
+        FailureLayer::Execution | FailureLayer::Outcome => verdict.tool.clone(),
     };
     let (layer, reason) = (Name::new(layer.as_str()), reason?);
     Some(Failure { layer, reason, discriminator, owner, next_step })
