@@ -82,7 +82,7 @@ impl Effects {
         for effect in effects {
             match effect {
                 Effect::Verdict(verdict) => {
-                    self.verdict(&verdict, now, &mut logs, &mut spans);
+                    self.verdict(&verdict, engine, now, (&mut logs, &mut spans));
                     self.parts.recorder.verdict(*verdict);
                 }
                 Effect::Recalled(verdict) => {
@@ -146,9 +146,9 @@ impl Effects {
     fn verdict(
         &mut self,
         verdict: &Verdict,
+        engine: &Engine,
         now: Arrival,
-        logs: &mut Gathered,
-        spans: &mut Gathered,
+        (logs, spans): (&mut Gathered, &mut Gathered),
     ) {
         let (known, counted) = match self.told.get(&verdict.id) {
             Some(told) => (Some(told.resource.clone()), told.counted.clone()),
@@ -164,9 +164,9 @@ impl Effects {
         match self.parts.said.events.wants(verdict) {
             true => {
                 let item = event::verdict(verdict, now.wall);
-                logs.add(resource.clone(), item, Some(out_id(verdict)));
+                logs.add(resource.clone(), item, Some(out_id(verdict, engine)));
             }
-            false => logs.name(out_id(verdict)),
+            false => logs.name(out_id(verdict, engine)),
         }
         if self.parts.said.spans.wants(verdict) {
             let item = span::verdict(verdict);
@@ -253,12 +253,12 @@ impl Effects {
 }
 
 /// Names a revision and its content; the time of judging is no part of it.
-fn out_id(verdict: &Verdict) -> OutId {
+fn out_id(verdict: &Verdict, engine: &Engine) -> OutId {
     OutId {
         chain: verdict.id,
         span: verdict.operator.span,
         revision: verdict.revision,
         closes: verdict.operator.merged_into.is_some(),
-        digest: verdict.digest(),
+        digest: engine.digest(verdict),
     }
 }

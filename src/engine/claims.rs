@@ -62,7 +62,7 @@ impl Engine {
         let same = !self.number(&mut verdict);
         if same {
             self.sent_as.insert(key, verdict.id);
-            self.sent.insert(verdict.id, Sent { verdict: verdict.clone(), key });
+            self.sent.insert(verdict.id, Sent::new(&verdict, key));
             effects.push(Effect::Recalled(Box::new(verdict.as_ref().clone())));
         } else {
             self.claims.insert(verdict.id, claim);
@@ -85,10 +85,10 @@ impl Engine {
     /// What was said of whom, for the next process.
     pub(super) fn claims_made(&self) -> Vec<(Digest16, Claim)> {
         let mut all = self.claims.clone();
-        let said = self.sent.iter().map(|(id, Sent { verdict, key })| {
+        let said = self.sent.iter().map(|(id, Sent { verdict, key, digest })| {
             let closes = verdict.operator.merged_into.is_some();
-            let (revision, digest) = (verdict.revision, verdict.digest());
-            (*id, Claim { key: *key, revision, closes, digest })
+            let revision = verdict.revision;
+            (*id, Claim { key: *key, revision, closes, digest: *digest })
         });
         for (id, claim) in said {
             all.entry(id).or_insert(claim);

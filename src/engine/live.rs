@@ -54,6 +54,14 @@ pub(super) struct Held {
 pub(super) struct Sent {
     pub verdict: Arc<Verdict>,
     pub key: SpanRef,
+    /// Of the verdict: taken once, asked for by every checkpoint.
+    pub digest: Digest16,
+}
+
+impl Sent {
+    pub fn new(verdict: &Arc<Verdict>, key: SpanRef) -> Self {
+        Self { verdict: verdict.clone(), key, digest: verdict.digest() }
+    }
 }
 
 pub struct Engine {
@@ -197,6 +205,13 @@ impl Engine {
         self.sent.get(id).map(|sent| sent.verdict.as_ref())
     }
 
+    /// [`Verdict::digest`] of a revision that was just sent.
+    pub fn digest(&self, verdict: &Verdict) -> Digest16 {
+        let last = self.sent.get(&verdict.id);
+        let last = last.filter(|sent| sent.verdict.revision == verdict.revision);
+        last.map_or_else(|| verdict.digest(), |sent| sent.digest)
+    }
+
     fn judge(&mut self, now: Arrival) {
         self.tables.sweep(now.monotonic);
         let wall = now.wall.saturating_sub(self.tables.policy.clock_skew);
@@ -242,7 +257,7 @@ impl Engine {
         if !news && !claimed {
             return;
         }
-        self.sent.insert(id, Sent { verdict: verdict.clone(), key });
+        self.sent.insert(id, Sent::new(&verdict, key));
         self.sent_as.insert(key, id);
         let verdict = Box::new(verdict.as_ref().clone());
         effects.push(if news { Effect::Verdict(verdict) } else { Effect::Recalled(verdict) });
@@ -281,7 +296,7 @@ impl Engine {
         let mut verdict = Arc::new(verdict);
         let news = self.number(&mut verdict);
         let server = verdict.server.clone();
-        self.sent.insert(id, Sent { verdict: verdict.clone(), key });
+        self.sent.insert(id, Sent::new(&verdict, key));
         let verdict = Box::new(verdict.as_ref().clone());
         effects.push(if news { Effect::Verdict(verdict) } else { Effect::Recalled(verdict) });
         self.incidents.note(server, id, None);
