@@ -244,7 +244,8 @@ mod tests {
     #[test]
     fn a_trial_says_what_each_rule_does() {
         let text = "- span: { name: '*', kind: client }\n  says: { effect: confirmed }\n\
-                    - when: { tool: none }\n  span: { name: nothing }\n  says: { outcome: missing }\n";
+                    - when: { tool: none }\n  span: { name: nothing }\n  \
+                      says: { outcome: missing }\n";
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("rules.yaml");
         std::fs::write(&path, text).unwrap();
