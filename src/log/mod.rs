@@ -20,7 +20,7 @@ use bytes::Bytes;
 use tokio::sync::oneshot;
 
 pub use checkpoint::Checkpoint;
-pub use disk::{Damage, Disk, OpenError};
+pub use disk::{Damage, Disk, Medium, OpenError, Source, Tail, Writing};
 pub use memory::Memory;
 pub use settings::Settings;
 

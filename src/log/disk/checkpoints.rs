@@ -37,9 +37,9 @@ impl Checkpoints {
             bytes: AtomicU64::new(0),
         };
         let Some(format) = settings.checkpoints else { return Ok(all) };
-        let Some(file) = directory.checkpoint()? else { return Ok(all) };
-        all.bytes = AtomicU64::new(file.metadata()?.len());
-        match checkpoint::read(&mut io::BufReader::new(file), format) {
+        let Some((mut file, bytes)) = directory.checkpoint()? else { return Ok(all) };
+        all.bytes = AtomicU64::new(bytes);
+        match checkpoint::read(&mut file, format) {
             Ok(found) => {
                 all.folded = found.position;
                 all.found = Mutex::new(Some(found));

@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{RwLock, RwLockReadGuard};
 use std::time::Duration;
 
-use super::medium::Tail;
 use super::*;
 use crate::log::settings::{Ack, Sync};
 use crate::log::{Kind, Part, Refused};
@@ -84,27 +83,45 @@ impl Device {
 }
 
 struct Faulty {
-    directory: Arc<Directory>,
+    system: System,
+    directory: PathBuf,
     device: Arc<Device>,
 }
 
 struct FaultyTail {
     path: PathBuf,
-    file: File,
+    file: Box<dyn Tail>,
+    length: u64,
     device: Arc<Device>,
 }
 
 impl Medium for Faulty {
-    fn create(&mut self, name: &Name) -> io::Result<Box<dyn Tail>> {
-        let _on = self.device.power()?;
-        self.device.check()?;
-        let (path, device) = (self.directory.segment(name), self.device.clone());
-        let file = Directory::create(&self.directory, name)?;
-        self.device.durable.lock().unwrap().insert(path.clone(), None);
-        Ok(Box::new(FaultyTail { path, file, device }))
+    fn files(&self, folder: &Path) -> io::Result<Vec<(PathBuf, u64)>> {
+        self.system.files(folder)
     }
 
-    fn sync_names(&mut self) -> io::Result<()> {
+    fn open(&self, name: &Path) -> io::Result<Box<dyn Source>> {
+        self.system.open(name)
+    }
+
+    fn create(&self, name: &Path) -> io::Result<Box<dyn Tail>> {
+        let _on = self.device.power()?;
+        self.device.check()?;
+        let (path, device) = (self.directory.join(name), self.device.clone());
+        let file = self.system.create(name)?;
+        self.device.durable.lock().unwrap().insert(path.clone(), None);
+        Ok(Box::new(FaultyTail { path, file, length: 0, device }))
+    }
+
+    fn cut(&self, name: &Path, length: u64) -> io::Result<()> {
+        self.system.cut(name, length)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.system.rename(from, to)
+    }
+
+    fn sync_names(&self, _: &Path) -> io::Result<()> {
         let _on = self.device.power()?;
         self.device.check()?;
         let mut durable = self.device.durable.lock().unwrap();
@@ -114,11 +131,22 @@ impl Medium for Faulty {
         Ok(())
     }
 
-    fn remove(&mut self, name: &Name) -> io::Result<()> {
+    fn remove(&self, name: &Path) -> io::Result<()> {
         let _on = self.device.power()?;
         self.device.check()?;
-        self.directory.remove(name)
+        self.system.remove(name)
     }
+
+    fn draw(&self) -> u64 {
+        self.system.draw()
+    }
+}
+
+fn faulty(settings: &Settings, device: &Arc<Device>) -> Disk {
+    let (directory, device) = (settings.directory.clone(), device.clone());
+    let system = System::open(&directory).unwrap();
+    Disk::open_on(settings, Arc::new(Faulty { system, directory, device }), Writing::Thread)
+        .unwrap()
 }
 
 impl Tail for FaultyTail {
@@ -131,18 +159,20 @@ impl Tail for FaultyTail {
                 return;
             }
             let half = slices.iter().find(|slice| !slice.is_empty()).map(|s| &s[..s.len() / 2]);
-            Tail::write(&mut self.file, &[IoSlice::new(half.unwrap_or_default())]).unwrap();
+            let half = [IoSlice::new(half.unwrap_or_default())];
+            self.length += self.file.write(&half).unwrap() as u64;
         })?;
         let some = slices.len().div_ceil(2);
-        Tail::write(&mut self.file, &slices[..some])
+        let written = self.file.write(&slices[..some])?;
+        self.length += written as u64;
+        Ok(written)
     }
 
     fn sync(&mut self) -> io::Result<()> {
         let _on = self.device.power()?;
         self.device.check()?;
-        let length = self.file.metadata()?.len();
         if let Some(Some(durable)) = self.device.durable.lock().unwrap().get_mut(&self.path) {
-            *durable = length;
+            *durable = self.length;
         }
         Ok(())
     }
@@ -150,7 +180,9 @@ impl Tail for FaultyTail {
     fn cut(&mut self, length: u64) -> io::Result<()> {
         let _on = self.device.power()?;
         self.device.check()?;
-        Tail::cut(&mut self.file, length)
+        self.file.cut(length)?;
+        self.length = length;
+        Ok(())
     }
 }
 
@@ -267,11 +299,7 @@ fn run(seed: u64, sync: Sync, power: bool) {
     for life in 0..3 {
         let device = Arc::new(Device::default());
         *device.dice.lock().unwrap() = Some(Dice(seed ^ (life << 32)));
-        let medium = |directory| {
-            let device = device.clone();
-            Box::new(Faulty { directory, device }) as Box<dyn Medium>
-        };
-        let log = Disk::open_on(&settings, medium).unwrap();
+        let log = faulty(&settings, &device);
         check(&log, &all, !power, seed);
         let again: Vec<Pending> = log.recover().unwrap();
         for pending in again {
@@ -307,25 +335,59 @@ fn no_power_cut_loses_what_was_acknowledged_after_a_sync() {
     }
 }
 
+/// Syncs names once, at the start; files that it was to remove stay.
+struct Stubborn {
+    system: System,
+    /// Creates nothing.
+    full: bool,
+    synced: std::sync::atomic::AtomicBool,
+}
+
+fn stubborn(settings: &Settings, full: bool) -> Arc<dyn Medium> {
+    let system = System::open(&settings.directory).unwrap();
+    Arc::new(Stubborn { system, full, synced: Default::default() })
+}
+
+impl Medium for Stubborn {
+    fn files(&self, folder: &Path) -> io::Result<Vec<(PathBuf, u64)>> {
+        self.system.files(folder)
+    }
+
+    fn open(&self, name: &Path) -> io::Result<Box<dyn Source>> {
+        self.system.open(name)
+    }
+
+    fn create(&self, name: &Path) -> io::Result<Box<dyn Tail>> {
+        if self.full { Err(ErrorKind::StorageFull.into()) } else { self.system.create(name) }
+    }
+
+    fn cut(&self, name: &Path, length: u64) -> io::Result<()> {
+        self.system.cut(name, length)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.system.rename(from, to)
+    }
+
+    fn remove(&self, _: &Path) -> io::Result<()> {
+        Err(ErrorKind::Other.into())
+    }
+
+    fn sync_names(&self, _: &Path) -> io::Result<()> {
+        let again = self.synced.swap(true, Ordering::Relaxed);
+        if again { Err(ErrorKind::Other.into()) } else { Ok(()) }
+    }
+
+    fn draw(&self) -> u64 {
+        self.system.draw()
+    }
+}
+
 #[test]
 fn a_segment_whose_name_could_not_be_made_durable_hides_no_record() {
-    /// Syncs names once, at the start; files that it was to remove stay.
-    struct Nameless(Arc<Directory>, bool);
-    impl Medium for Nameless {
-        fn create(&mut self, name: &Name) -> io::Result<Box<dyn Tail>> {
-            Medium::create(&mut self.0, name)
-        }
-        fn sync_names(&mut self) -> io::Result<()> {
-            if std::mem::replace(&mut self.1, true) { Err(ErrorKind::Other.into()) } else { Ok(()) }
-        }
-        fn remove(&mut self, _: &Name) -> io::Result<()> {
-            Err(ErrorKind::Other.into())
-        }
-    }
     let directory = tempfile::tempdir().unwrap();
     let settings = settings(directory.path(), Sync::Always);
-    let medium = |directory| Box::new(Nameless(directory, false)) as Box<dyn Medium>;
-    let log = Disk::open_on(&settings, medium).unwrap();
+    let log = Disk::open_on(&settings, stubborn(&settings, false), Writing::Thread).unwrap();
     let kept = [wait(log.append(record(1, 2_000))).unwrap()];
     wait(log.append(record(2, 4_000))).unwrap_err();
     wait(log.append(record(3, 4_000))).unwrap_err();
@@ -343,11 +405,7 @@ fn a_full_device_refuses_until_there_is_room() {
     let settings = settings(directory.path(), Sync::Always);
     let device = Arc::new(Device::default());
     *device.dice.lock().unwrap() = Some(Dice(3));
-    let medium = |directory| {
-        let device = device.clone();
-        Box::new(Faulty { directory, device }) as Box<dyn Medium>
-    };
-    let log = Disk::open_on(&settings, medium).unwrap();
+    let log = faulty(&settings, &device);
     wait(log.append(record(1, 100))).unwrap();
     device.failing.store(1, Ordering::Relaxed);
     let mut full = 0;
@@ -370,19 +428,8 @@ fn a_full_device_refuses_until_there_is_room() {
 fn a_device_that_is_full_at_the_start_is_told() {
     let directory = tempfile::tempdir().unwrap();
     let settings = settings(directory.path(), Sync::Always);
-    struct Full;
-    impl Medium for Full {
-        fn create(&mut self, _: &Name) -> io::Result<Box<dyn Tail>> {
-            Err(ErrorKind::StorageFull.into())
-        }
-        fn sync_names(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-        fn remove(&mut self, _: &Name) -> io::Result<()> {
-            Ok(())
-        }
-    }
-    let Err(error) = Disk::open_on(&settings, |_| Box::new(Full)) else { panic!("it is full") };
+    let opened = Disk::open_on(&settings, stubborn(&settings, true), Writing::Thread);
+    let Err(error) = opened else { panic!("it is full") };
     let path = directory.path().display();
     let want = format!(
         "storage.directory: the device of `{path}` is full; make room, or name a directory on \

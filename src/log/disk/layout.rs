@@ -1,15 +1,13 @@
-//! The directory: names, rights, the lock, and what does not belong there.
+//! The directory: what files there are and what their names say, on whatever file system.
 //!
-//! Promises: files are for their owner alone (0600, directories 0700); one process at a time has
-//! the directory, however the last one ended; a file that nobody knows is moved, never removed.
+//! Promises: a file that is replaced is replaced at once or not at all, and its bytes are durable
+//! before its name is; a file that nobody knows is moved, never removed.
 
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
-use std::hash::{BuildHasher, Hasher};
-use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use super::error::OpenError;
+use super::medium::{Appending, Medium, Reading, Source, Tail};
 use crate::log::record::Marker;
 use crate::model::ids::Position;
 
@@ -21,7 +19,8 @@ const NEIGHBOURS: [&str; 2] = [CHECKPOINT, "pins"];
 const CHECKPOINT: &str = "checkpoint";
 /// A checkpoint that is being written.
 const NEXT_CHECKPOINT: &str = "checkpoint.new";
-const LOCK: &str = "lock";
+/// Held by the process that has the directory.
+pub const LOCK: &str = "lock";
 const SET_ASIDE: &str = "set-aside";
 /// Ends the name of a segment of this version of the format.
 const ENDING: &str = ".log1";
@@ -37,15 +36,6 @@ pub struct Name {
 }
 
 impl Name {
-    /// A name with a marker of its own. The standard library seeds its hashers from the system's
-    /// random source, which is all that is wanted of it here.
-    pub fn new(sequence: Sequence, first: Position) -> Self {
-        let hasher = || std::collections::hash_map::RandomState::new().build_hasher();
-        let mut mixed = hasher();
-        mixed.write_u64(sequence);
-        Name { sequence, first, marker: mixed.finish() ^ hasher().finish() }
-    }
-
     pub fn marker(&self) -> Marker {
         Marker(self.marker)
     }
@@ -64,21 +54,17 @@ impl Name {
         // One name has one spelling: anything else is somebody else's file.
         (name.file_name() == file_name).then_some(name)
     }
-}
 
-/// The directory, ours as long as this lives.
-pub struct Directory {
-    path: PathBuf,
-    /// Holds the system's lock.
-    lock: File,
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        // Closing it would do, unless a child that was just forked has the file open too. An error
-        // leaves that way.
-        let _ = self.lock.unlock();
+    fn path(&self) -> PathBuf {
+        self.file_name().into()
     }
+}
+
+/// The directory of one log.
+pub struct Directory {
+    /// For messages.
+    path: PathBuf,
+    medium: Arc<dyn Medium>,
 }
 
 /// What a look into the directory found.
@@ -93,32 +79,14 @@ pub struct Contents {
 }
 
 impl Directory {
-    /// Creates the directory where needed, and locks it.
-    ///
-    /// # Errors
-    /// When it cannot be used, or another process uses it.
-    pub fn open(path: &Path) -> Result<Self, OpenError> {
-        let failed = |error| OpenError::of(path, error);
-        if !path.is_dir() {
-            private_directory(path, true).map_err(failed)?;
-        }
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        let lock = options.open(path.join(LOCK)).map_err(failed)?;
-        match lock.try_lock() {
-            Ok(()) => Ok(Directory { path: path.to_path_buf(), lock }),
-            Err(TryLockError::WouldBlock) => Err(OpenError::InUse { path: path.to_path_buf() }),
-            Err(TryLockError::Error(error)) => Err(failed(error)),
-        }
+    /// `path` names it in messages.
+    pub fn new(path: &Path, medium: Arc<dyn Medium>) -> Self {
+        Directory { path: path.to_path_buf(), medium }
     }
 
+    /// A segment, as messages name it.
     pub fn segment(&self, name: &Name) -> PathBuf {
         self.path.join(name.file_name())
-    }
-
-    /// Where files go that are set aside.
-    pub fn set_aside(&self) -> PathBuf {
-        self.path.join(SET_ASIDE)
     }
 
     /// Looks at every file; unknown ones are moved aside.
@@ -127,23 +95,19 @@ impl Directory {
     /// When the system fails.
     pub fn look(&self) -> io::Result<Contents> {
         let mut contents = Contents::default();
-        for entry in std::fs::read_dir(&self.path)? {
-            let entry = entry?;
-            if !entry.file_type()?.is_file() {
-                continue;
-            }
-            let name = entry.file_name().to_string_lossy().into_owned();
+        for (path, bytes) in self.medium.files(Path::new(""))? {
+            let name = path.to_string_lossy().into_owned();
             if let Some(segment) = Name::parse(&name) {
                 contents.segments.push(segment);
             } else if name == NEXT_CHECKPOINT
                 || name.ends_with(UNFINISHED) && Name::parse(stem(&name)).is_some()
             {
                 // A repair or a checkpoint that never ended: what it was to replace is still there.
-                std::fs::remove_file(entry.path())?;
+                self.medium.remove(&path)?;
             } else if name == LOCK || NEIGHBOURS.iter().any(|known| name.starts_with(known)) {
-                contents.other_bytes += entry.metadata()?.len();
+                contents.other_bytes += bytes;
             } else {
-                self.move_aside(&entry.path(), &name)?;
+                self.move_aside(&path, &name)?;
                 contents.unknown.push(name);
             }
         }
@@ -153,10 +117,11 @@ impl Directory {
     }
 
     fn move_aside(&self, path: &Path, name: &str) -> io::Result<()> {
-        private_directory(&self.set_aside(), true)?;
-        let free = |n: &usize| !self.set_aside().join(numbered(name, *n)).exists();
+        let aside = Path::new(SET_ASIDE);
+        let taken = self.medium.files(aside)?;
+        let free = |n: &usize| !taken.iter().any(|(t, _)| *t == aside.join(numbered(name, *n)));
         let number = (0..).find(free).unwrap_or_default();
-        std::fs::rename(path, self.set_aside().join(numbered(name, number)))
+        self.medium.rename(path, &aside.join(numbered(name, number)))
     }
 
     /// Bytes of files that are set aside.
@@ -164,12 +129,7 @@ impl Directory {
     /// # Errors
     /// When the system fails.
     pub fn bytes_aside(&self) -> io::Result<u64> {
-        let entries = match std::fs::read_dir(self.set_aside()) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
-            Err(error) => return Err(error),
-        };
-        entries.map(|entry| Ok(entry?.metadata()?.len())).sum()
+        Ok(self.medium.files(Path::new(SET_ASIDE))?.into_iter().map(|(_, bytes)| bytes).sum())
     }
 
     /// Keeps a copy of damaged bytes. Damage that is met again has the same name.
@@ -177,10 +137,37 @@ impl Directory {
     /// # Errors
     /// When it cannot be written.
     pub fn keep_damaged(&self, name: &Name, offset: usize, bytes: &[u8]) -> io::Result<()> {
-        private_directory(&self.set_aside(), true)?;
-        let path = self.set_aside().join(format!("{}-at-{offset}", name.file_name()));
-        write_whole(&path, &[bytes])?;
-        sync_directory(&self.set_aside())
+        let aside = Path::new(SET_ASIDE);
+        let path = aside.join(format!("{}-at-{offset}", name.file_name()));
+        self.write_whole(&path, &[bytes])?;
+        self.medium.sync_names(aside)
+    }
+
+    /// Everything in a segment.
+    ///
+    /// # Errors
+    /// When the system fails.
+    pub fn read(&self, name: &Name) -> io::Result<Vec<u8>> {
+        let of = self.open(name)?;
+        let mut bytes = Vec::with_capacity(usize::try_from(of.length()?).unwrap_or_default());
+        Reading { of, at: 0 }.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Opens a segment to be read.
+    ///
+    /// # Errors
+    /// When the system fails.
+    pub fn open(&self, name: &Name) -> io::Result<Box<dyn Source>> {
+        self.medium.open(&name.path())
+    }
+
+    /// Takes back what stands in a segment behind a length.
+    ///
+    /// # Errors
+    /// When the system fails.
+    pub fn cut(&self, name: &Name, length: u64) -> io::Result<()> {
+        self.medium.cut(&name.path(), length)
     }
 
     /// Replaces a segment by these parts of it, at once or not at all.
@@ -188,25 +175,28 @@ impl Directory {
     /// # Errors
     /// When it cannot be written; the segment is as it was then.
     pub fn rewrite(&self, name: &Name, parts: &[&[u8]]) -> io::Result<()> {
-        let path = self.segment(name);
-        let unfinished = self.path.join(format!("{}{UNFINISHED}", name.file_name()));
-        let written = write_whole(&unfinished, parts)
-            .and_then(|()| std::fs::rename(&unfinished, &path))
-            .and_then(|()| sync_directory(&self.path));
+        let unfinished = PathBuf::from(format!("{}{UNFINISHED}", name.file_name()));
+        let written = self
+            .write_whole(&unfinished, parts)
+            .and_then(|()| self.medium.rename(&unfinished, &name.path()))
+            .and_then(|()| self.sync());
         if written.is_err() {
             // The next start removes it as well.
-            let _ = std::fs::remove_file(&unfinished);
+            let _ = self.medium.remove(&unfinished);
         }
         written
     }
 
-    /// The checkpoint's file, where there is one.
+    /// The checkpoint's file, where there is one, and its bytes.
     ///
     /// # Errors
     /// When the system fails.
-    pub fn checkpoint(&self) -> io::Result<Option<File>> {
-        match File::open(self.path.join(CHECKPOINT)) {
-            Ok(file) => Ok(Some(file)),
+    pub fn checkpoint(&self) -> io::Result<Option<(impl Read + use<>, u64)>> {
+        match self.medium.open(Path::new(CHECKPOINT)) {
+            Ok(of) => {
+                let length = of.length()?;
+                Ok(Some((io::BufReader::new(Reading { of, at: 0 }), length)))
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
@@ -219,24 +209,23 @@ impl Directory {
     /// When it cannot be written; the old one is as it was then.
     pub fn replace_checkpoint<T>(
         &self,
-        write: impl FnOnce(&mut dyn io::Write) -> io::Result<T>,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<T>,
     ) -> io::Result<(u64, T)> {
-        let unfinished = self.path.join(NEXT_CHECKPOINT);
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true).mode(0o600);
+        let (unfinished, path) = (Path::new(NEXT_CHECKPOINT), Path::new(CHECKPOINT));
         let into = || {
-            let mut file = io::BufWriter::with_capacity(1 << 16, options.open(&unfinished)?);
+            let tail = Counting { bytes: 0, into: Appending(self.replace(unfinished)?) };
+            let mut file = io::BufWriter::with_capacity(1 << 16, tail);
             let written = write(&mut file)?;
-            let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
-            file.sync_all()?;
-            std::fs::rename(&unfinished, self.path.join(CHECKPOINT))?;
-            sync_directory(&self.path)?;
-            Ok((file.metadata()?.len(), written))
+            let mut file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+            file.into.0.sync()?;
+            self.medium.rename(unfinished, path)?;
+            self.sync()?;
+            Ok((file.bytes, written))
         };
         let replaced = into();
         if replaced.is_err() {
             // The next start removes it as well.
-            let _ = std::fs::remove_file(&unfinished);
+            let _ = self.medium.remove(unfinished);
         }
         replaced
     }
@@ -246,10 +235,8 @@ impl Directory {
     /// # Errors
     /// When the system fails.
     pub fn remove_checkpoint(&self) -> io::Result<()> {
-        match std::fs::remove_file(self.path.join(CHECKPOINT)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => sync_directory(&self.path),
-        }
+        self.medium.remove(Path::new(CHECKPOINT))?;
+        self.sync()
     }
 
     /// Moves a checkpoint that cannot be read aside.
@@ -257,16 +244,24 @@ impl Directory {
     /// # Errors
     /// When the system fails.
     pub fn set_checkpoint_aside(&self) -> io::Result<()> {
-        self.move_aside(&self.path.join(CHECKPOINT), CHECKPOINT)
+        self.move_aside(Path::new(CHECKPOINT), CHECKPOINT)
     }
 
-    /// A new file for a segment.
+    /// A new segment, with a marker of its own.
     ///
     /// # Errors
     /// When it cannot be created.
-    pub fn create(&self, name: &Name) -> io::Result<File> {
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true).mode(0o600).open(self.segment(name))
+    pub fn create(&self, sequence: Sequence, first: Position) -> io::Result<(Name, Box<dyn Tail>)> {
+        let name = Name { sequence, first, marker: self.medium.draw() };
+        Ok((name, self.medium.create(&name.path())?))
+    }
+
+    /// Removes a segment; one that is not there is removed.
+    ///
+    /// # Errors
+    /// When the system fails.
+    pub fn remove(&self, name: &Name) -> io::Result<()> {
+        self.medium.remove(&name.path())
     }
 
     /// Makes the names in the directory as durable as the files.
@@ -274,7 +269,38 @@ impl Directory {
     /// # Errors
     /// When the system fails.
     pub fn sync(&self) -> io::Result<()> {
-        sync_directory(&self.path)
+        self.medium.sync_names(Path::new(""))
+    }
+
+    fn replace(&self, name: &Path) -> io::Result<Box<dyn Tail>> {
+        self.medium.remove(name)?;
+        self.medium.create(name)
+    }
+
+    fn write_whole(&self, path: &Path, parts: &[&[u8]]) -> io::Result<()> {
+        let mut file = Appending(self.replace(path)?);
+        for part in parts {
+            file.write_all(part)?;
+        }
+        file.0.sync()
+    }
+}
+
+/// Counts what is written through it.
+struct Counting<W> {
+    bytes: u64,
+    into: W,
+}
+
+impl<W: Write> Write for Counting<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.into.write(bytes)?;
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.into.flush()
     }
 }
 
@@ -286,32 +312,14 @@ fn numbered(name: &str, number: usize) -> String {
     if number == 0 { name.to_string() } else { format!("{name}.{number}") }
 }
 
-fn private_directory(path: &Path, recursive: bool) -> io::Result<()> {
-    DirBuilder::new().recursive(recursive).mode(0o700).create(path)
-}
-
-fn sync_directory(path: &Path) -> io::Result<()> {
-    File::open(path)?.sync_all()
-}
-
-fn write_whole(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    for part in parts {
-        io::Write::write_all(&mut file, part)?;
-    }
-    file.sync_all()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn names_read_back_and_others_do_not() {
-        let name = Name::new(12, Position(1 << 50));
+        let name = Name { sequence: 12, first: Position(1 << 50), marker: u64::MAX };
         assert_eq!(Name::parse(&name.file_name()), Some(name));
-        assert_ne!(name.marker, Name::new(12, Position(1 << 50)).marker);
         let text = Name { sequence: 1, first: Position(2), marker: 3 }.file_name();
         assert_eq!(text, "000000000001-00000000000000000002-0000000000000003.log1");
         for other in ["", "x.log1", &text[1..], &text.replace("log1", "log2"), &format!("{text}x")]

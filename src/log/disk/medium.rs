@@ -1,31 +1,74 @@
-//! The few things the writer asks of a file system; tests let each of them fail.
+//! All that the log asks of a file system, in one place, so that another can answer in its stead: a
+//! test that lets each call fail, a simulation that has no files at all.
 
-use std::fs::File;
-use std::io::{self, IoSlice, Seek, SeekFrom, Write};
-use std::sync::Arc;
+use std::io::{self, IoSlice};
+use std::path::{Path, PathBuf};
 
-use super::layout::{Directory, Name};
-
-/// Where segments are created and removed.
-pub trait Medium: Send {
-    /// # Errors
-    /// When there is no room, or the system fails.
-    fn create(&mut self, name: &Name) -> io::Result<Box<dyn Tail>>;
-
-    /// Makes created names durable.
+/// One directory, ours alone, with folders below it. Names are relative to it.
+pub trait Medium: Send + Sync {
+    /// The files of a folder and their bytes; the empty name is the directory's. None where the
+    /// folder is not there.
     ///
     /// # Errors
     /// When the system fails.
-    fn sync_names(&mut self) -> io::Result<()>;
+    fn files(&self, folder: &Path) -> io::Result<Vec<(PathBuf, u64)>>;
 
-    /// Removes a segment; one that is not there is removed.
+    /// Opens a file to be read.
+    ///
+    /// # Errors
+    /// `NotFound`, or when the system fails.
+    fn open(&self, name: &Path) -> io::Result<Box<dyn Source>>;
+
+    /// Creates a file, and its folder where that is not there.
+    ///
+    /// # Errors
+    /// When there is one, there is no room, or the system fails.
+    fn create(&self, name: &Path) -> io::Result<Box<dyn Tail>>;
+
+    /// Takes back what stands in a file behind a length.
     ///
     /// # Errors
     /// When the system fails.
-    fn remove(&mut self, name: &Name) -> io::Result<()>;
+    fn cut(&self, name: &Path, length: u64) -> io::Result<()>;
+
+    /// Gives a file another name, and replaces what had it, at once.
+    ///
+    /// # Errors
+    /// When the system fails: it has its old name then.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Removes a file; one that is not there is removed.
+    ///
+    /// # Errors
+    /// When the system fails.
+    fn remove(&self, name: &Path) -> io::Result<()>;
+
+    /// Makes the names in a folder durable.
+    ///
+    /// # Errors
+    /// When the system fails.
+    fn sync_names(&self, folder: &Path) -> io::Result<()>;
+
+    /// A number that nobody who writes telemetry can guess.
+    fn draw(&self) -> u64;
 }
 
-/// The end of the segment that is written.
+/// A file that is read.
+pub trait Source: Send {
+    /// Its bytes.
+    ///
+    /// # Errors
+    /// When the system fails.
+    fn length(&self) -> io::Result<u64>;
+
+    /// Reads from an offset on; how many bytes, none at the end.
+    ///
+    /// # Errors
+    /// When the system fails.
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize>;
+}
+
+/// The end of a file that is written.
 pub trait Tail: Send {
     /// Appends some of the bytes; how many.
     ///
@@ -46,34 +89,29 @@ pub trait Tail: Send {
     fn cut(&mut self, length: u64) -> io::Result<()>;
 }
 
-impl Medium for Arc<Directory> {
-    fn create(&mut self, name: &Name) -> io::Result<Box<dyn Tail>> {
-        Ok(Box::new(Directory::create(self, name)?))
-    }
+/// A [`Source`] read from its start.
+pub struct Reading {
+    pub of: Box<dyn Source>,
+    pub at: u64,
+}
 
-    fn sync_names(&mut self) -> io::Result<()> {
-        Directory::sync(self)
-    }
-
-    fn remove(&mut self, name: &Name) -> io::Result<()> {
-        match std::fs::remove_file(self.segment(name)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        }
+impl io::Read for Reading {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.of.read_at(self.at, into)?;
+        self.at += read as u64;
+        Ok(read)
     }
 }
 
-impl Tail for File {
-    fn write(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        self.write_vectored(slices)
+/// A [`Tail`] written to its end.
+pub struct Appending(pub Box<dyn Tail>);
+
+impl io::Write for Appending {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(&[IoSlice::new(bytes)])
     }
 
-    fn sync(&mut self) -> io::Result<()> {
-        self.sync_data()
-    }
-
-    fn cut(&mut self, length: u64) -> io::Result<()> {
-        self.set_len(length)?;
-        self.seek(SeekFrom::Start(length)).map(|_| ())
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }

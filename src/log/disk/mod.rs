@@ -20,11 +20,10 @@ mod layout;
 mod medium;
 mod recovery;
 mod shared;
+mod system;
 mod writer;
 
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
@@ -38,8 +37,9 @@ use damage::Counts;
 pub use damage::Damage;
 pub use error::OpenError;
 use layout::{Directory, Name};
-use medium::Medium;
+pub use medium::{Medium, Source, Tail};
 use shared::{Shared, State};
+use system::System;
 use writer::{Plan, Writer};
 
 /// A log in a directory of its own.
@@ -48,7 +48,22 @@ pub struct Disk {
     directory: Arc<Directory>,
     damaged: Mutex<Counts>,
     checkpoints: Checkpoints,
-    writer: Option<JoinHandle<()>>,
+    hand: Hand,
+}
+
+/// Who writes.
+enum Hand {
+    Thread(Option<JoinHandle<()>>),
+    /// Whoever calls [`Disk::step`] or waits for a flush.
+    Caller(Mutex<Writer>),
+}
+
+/// Whether a log has a thread that writes, or is written by hand: step by step, on the thread of
+/// the caller, so that a simulation decides what happens when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writing {
+    Thread,
+    ByHand,
 }
 
 /// The largest segment; small logs have smaller ones, so that room comes back in small pieces.
@@ -62,15 +77,21 @@ impl Disk {
     /// # Errors
     /// When another process has the directory, or it cannot be created, read or written.
     pub fn open(settings: &Settings) -> Result<Self, OpenError> {
-        Disk::open_on(settings, |directory| Box::new(directory))
+        Disk::open_on(settings, Arc::new(System::open(&settings.directory)?), Writing::Thread)
     }
 
-    fn open_on(
+    /// As [`Disk::open`], on a file system of the caller's; `settings.directory` names it in
+    /// messages.
+    ///
+    /// # Errors
+    /// When it cannot be read or written.
+    pub fn open_on(
         settings: &Settings,
-        medium: impl FnOnce(Arc<Directory>) -> Box<dyn Medium>,
+        medium: Arc<dyn Medium>,
+        writing: Writing,
     ) -> Result<Self, OpenError> {
         let failed = |error| OpenError::of(&settings.directory, error);
-        let directory = Arc::new(Directory::open(&settings.directory)?);
+        let directory = Arc::new(Directory::new(&settings.directory, medium));
         let checkpoints = Checkpoints::open(&directory, settings).map_err(failed)?;
         let mut recovered = recovery::recover(&directory, settings.max_size).map_err(failed)?;
         recovered.damaged.add(Damage::Checkpoint, checkpoints.refused.into());
@@ -88,20 +109,31 @@ impl Disk {
             sync: settings.sync,
             sync_interval: settings.sync_interval,
             segment_size: (settings.max_size / SEGMENTS).clamp(1, SEGMENT),
-            directory: settings.directory.clone(),
         };
-        let medium = medium(directory.clone());
         let (sequence, next) = (recovered.sequence, recovered.next);
-        let writer = Writer::start(shared.clone(), medium, plan, sequence, next).map_err(failed)?;
-        let thread = std::thread::Builder::new().name("log".to_string());
-        let writer = Some(thread.spawn(|| writer.run()).map_err(failed)?);
+        let writer = Writer::start(shared.clone(), directory.clone(), plan, sequence, next);
+        let writer = writer.map_err(failed)?;
+        let hand = match writing {
+            Writing::ByHand => Hand::Caller(Mutex::new(writer)),
+            Writing::Thread => {
+                let thread = std::thread::Builder::new().name("log".to_string());
+                Hand::Thread(Some(thread.spawn(|| writer.run()).map_err(failed)?))
+            }
+        };
         let damaged = Mutex::new(recovered.damaged);
-        Ok(Disk { shared, directory, damaged, checkpoints, writer })
+        Ok(Disk { shared, directory, damaged, checkpoints, hand })
     }
 
     /// How often damage of a kind was met since the log was opened.
     pub fn damaged(&self, damage: Damage) -> u64 {
         self.damaged.lock().unwrap_or_else(PoisonError::into_inner).get(damage)
+    }
+
+    /// Writes what waits, where the log is written by hand.
+    pub fn step(&self) {
+        if let Hand::Caller(writer) = &self.hand {
+            writer.lock().unwrap_or_else(PoisonError::into_inner).step();
+        }
     }
 
     fn note(&self, damage: Damage) {
@@ -112,17 +144,17 @@ impl Disk {
     fn fetch(
         &self,
         position: Position,
-        last: &mut Option<(Name, File)>,
+        last: &mut Option<(Name, Box<dyn Source>)>,
     ) -> io::Result<Option<Record>> {
         let found = self.shared.state().index.find(position);
         let Some((name, offset)) = found else { return Ok(None) };
         let path = self.directory.segment(&name);
         let mut read = || -> io::Result<Record> {
             if last.as_ref().is_none_or(|(of, _)| *of != name) {
-                *last = Some((name, File::open(&path)?));
+                *last = Some((name, self.directory.open(&name)?));
             }
             let Some((_, file)) = last else { return Err(io::ErrorKind::NotFound.into()) };
-            read_at(file, &name, position, offset)
+            read_at(&**file, &name, position, offset)
         };
         match read() {
             Ok(record) => Ok(Some(record)),
@@ -137,16 +169,16 @@ impl Disk {
 }
 
 /// Reads the entry at an offset and checks that it is the one that was meant.
-fn read_at(file: &File, name: &Name, position: Position, offset: u32) -> io::Result<Record> {
+fn read_at(file: &dyn Source, name: &Name, position: Position, offset: u32) -> io::Result<Record> {
     let damaged = || io::Error::from(io::ErrorKind::InvalidData);
     let mut head = [0; HEADER];
-    file.read_exact_at(&mut head, offset.into())?;
+    read_exact(file, offset.into(), &mut head)?;
     let body = record::body_length(name.marker(), &head).map_err(|_| damaged())?;
-    if (body as u64) > file.metadata()?.len() {
+    if (body as u64) > file.length()? {
         return Err(damaged());
     }
     let mut bytes = vec![0; HEADER + body];
-    file.read_exact_at(&mut bytes, offset.into())?;
+    read_exact(file, offset.into(), &mut bytes)?;
     let (kind, signal, coding, length) = match record::entry(name.marker(), &bytes) {
         Ok((Entry::Record { position: at, kind, signal, coding, payload }, _))
             if at == position =>
@@ -157,6 +189,21 @@ fn read_at(file: &File, name: &Name, position: Position, offset: u32) -> io::Res
     };
     let start = bytes.len() - length;
     Ok(Record { kind, signal, coding, payload: Bytes::from(bytes).slice(start..) })
+}
+
+fn read_exact(file: &dyn Source, mut offset: u64, mut into: &mut [u8]) -> io::Result<()> {
+    while !into.is_empty() {
+        match file.read_at(offset, into) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(read) => {
+                offset += read as u64;
+                into = &mut into[read..];
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 impl Log for Disk {
@@ -241,7 +288,7 @@ impl Log for Disk {
         state.index.fold(position);
         drop(state);
         // The writer looks for what may go.
-        self.shared.flush();
+        self.flush();
         written.map(|(_, left_out)| left_out)
     }
 
@@ -255,7 +302,10 @@ impl Log for Disk {
     }
 
     fn flush(&self) {
-        self.shared.flush();
+        let flushed = self.shared.flush();
+        self.step();
+        // An end without a word is one too.
+        let _ = flushed.recv();
     }
 
     fn damaged(&self) -> Vec<(&'static str, u64)> {
@@ -266,7 +316,9 @@ impl Log for Disk {
 impl Drop for Disk {
     fn drop(&mut self) {
         self.shared.end();
-        if let Some(writer) = self.writer.take() {
+        if let Hand::Thread(writer) = &mut self.hand
+            && let Some(writer) = writer.take()
+        {
             // It ended by a panic: what it answered is written nevertheless.
             let _ = writer.join();
         }

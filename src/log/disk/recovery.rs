@@ -3,7 +3,6 @@
 //! Promises: every whole record is found again, whatever else is damaged; damaged bytes are copied
 //! to `set-aside` before they are cut out, and counted; a write that was cut off is cut off.
 
-use std::fs::OpenOptions;
 use std::io;
 use std::ops::Range;
 
@@ -38,7 +37,7 @@ pub fn recover(directory: &Directory, max_size: u64) -> io::Result<Recovered> {
     };
     recovered.damaged.add(Damage::UnknownFile, contents.unknown.len() as u64);
     for name in contents.segments {
-        let bytes = std::fs::read(directory.segment(&name))?;
+        let bytes = directory.read(&name)?;
         let read = read(&name, &bytes, recovered.next);
         let room = max_size / 16;
         let read = repair(directory, &name, &bytes, read, room, &mut recovered)?;
@@ -135,7 +134,7 @@ fn repair(
     if read.damaged.is_empty() {
         if read.torn {
             let whole = read.whole.last().map_or(0, |at| at.end as u64);
-            OpenOptions::new().write(true).open(directory.segment(name))?.set_len(whole)?;
+            directory.cut(name, whole)?;
             read.length = whole;
             tracing::info!(file = file(), at = whole, "a write that never ended was cut off");
         }

@@ -151,18 +151,17 @@ impl Shared {
         self.work.notify_one();
     }
 
-    /// Waits until everything handed over before is written.
-    pub fn flush(&self) {
+    /// Asks that everything handed over before be written; whoever listens hears the end of it.
+    pub fn flush(&self) -> mpsc::Receiver<()> {
         let (done, flushed) = mpsc::channel::<()>();
         let mut state = self.state();
-        if state.ended {
-            return;
+        // The writer lets go of its end once it has written; one that has ended never writes.
+        if !state.ended {
+            state.batch.flushes.push(done);
         }
-        state.batch.flushes.push(done);
         drop(state);
         self.work.notify_one();
-        // The writer lets go of its end once it has written.
-        let _ = flushed.recv();
+        flushed
     }
 
     /// Lets the writer end once everything is written.

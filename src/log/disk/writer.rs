@@ -5,14 +5,13 @@
 //! it that an older one still needs.
 
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::chunk::Chunk;
 use super::error::is_full;
-use super::layout::{Name, Sequence};
-use super::medium::{Medium, Tail};
+use super::layout::{Directory, Name, Sequence};
+use super::medium::Tail;
 use super::shared::{Batch, Shared, Waiting};
 use crate::clock::monotonic_millis;
 use crate::log::Refused;
@@ -25,13 +24,11 @@ pub struct Plan {
     pub sync: Sync,
     pub sync_interval: Duration,
     pub segment_size: u64,
-    /// For messages.
-    pub directory: PathBuf,
 }
 
 pub struct Writer {
     shared: Arc<Shared>,
-    medium: Box<dyn Medium>,
+    directory: Arc<Directory>,
     plan: Plan,
     active: Active,
     /// Of the next segment. An attempt that failed may have left a file: its number is not given
@@ -73,17 +70,17 @@ impl Writer {
     /// When it cannot be created and written.
     pub fn start(
         shared: Arc<Shared>,
-        mut medium: Box<dyn Medium>,
+        directory: Arc<Directory>,
         plan: Plan,
         sequence: Sequence,
         next: Position,
     ) -> io::Result<Self> {
-        let active = create(&mut *medium, sequence, next, plan.sync)?;
+        let active = create(&directory, sequence, next, plan.sync)?;
         shared.state().index.open(active.name);
         let synced_at = monotonic_millis();
         let (sequence, failing) = (sequence + 1, false);
         let mut writer =
-            Writer { shared, medium, plan, active, sequence, next, failing, synced_at };
+            Writer { shared, directory, plan, active, sequence, next, failing, synced_at };
         writer.sweep();
         let mut probe = Chunk::default();
         probe.put_marks(writer.active.name.marker(), Vec::new());
@@ -97,20 +94,31 @@ impl Writer {
         let _ending = Ending(self.shared.clone());
         loop {
             let batch = self.shared.take(self.patience(), self.failing);
-            let (last, flushes) = (batch.last, batch.flushes.len());
-            self.failing = false;
-            let flushed = self.write(batch);
-            self.sweep();
-            if last || flushes > 0 {
-                self.sync();
-            } else {
-                self.sync_when_due();
-            }
-            drop(flushed);
-            if last {
+            if self.round(batch) {
                 return;
             }
         }
+    }
+
+    /// One round over what waits now, on the thread of the caller.
+    pub fn step(&mut self) {
+        let batch = self.shared.take(Some(Duration::ZERO), self.failing);
+        self.round(batch);
+    }
+
+    /// Writes a batch and answers; whether it was the last.
+    fn round(&mut self, batch: Batch) -> bool {
+        let (last, flushes) = (batch.last, batch.flushes.len());
+        self.failing = false;
+        let flushed = self.write(batch);
+        self.sweep();
+        if last || flushes > 0 {
+            self.sync();
+        } else {
+            self.sync_when_due();
+        }
+        drop(flushed);
+        last
     }
 
     fn patience(&self) -> Option<Duration> {
@@ -235,7 +243,7 @@ impl Writer {
     }
 
     fn explain(&self, error: &io::Error) -> io::Error {
-        let path = self.plan.directory.join(self.active.name.file_name());
+        let path = self.directory.segment(&self.active.name);
         io::Error::new(error.kind(), format!("storage.directory: `{}`: {error}", path.display()))
     }
 
@@ -244,7 +252,7 @@ impl Writer {
         self.sync();
         let sequence = self.sequence;
         self.sequence += 1;
-        let active = create(&mut *self.medium, sequence, self.next, self.plan.sync)?;
+        let active = create(&self.directory, sequence, self.next, self.plan.sync)?;
         self.shared.state().index.open(active.name);
         self.active = active;
         Ok(())
@@ -295,7 +303,7 @@ impl Writer {
     fn remove(&mut self, sequence: Sequence) {
         let name = self.shared.state().index.segment(sequence).map(|segment| segment.name);
         let Some(name) = name else { return };
-        match self.medium.remove(&name) {
+        match self.directory.remove(&name) {
             Ok(()) => self.shared.state().index.close(sequence),
             // It stays in the index: the next sweep tries again.
             Err(error) => {
@@ -326,18 +334,17 @@ impl Writer {
 }
 
 fn create(
-    medium: &mut dyn Medium,
+    directory: &Directory,
     sequence: Sequence,
     next: Position,
     sync: Sync,
 ) -> io::Result<Active> {
-    let name = Name::new(sequence, next);
-    let tail = medium.create(&name)?;
+    let (name, tail) = directory.create(sequence, next)?;
     if sync != Sync::Never
-        && let Err(error) = medium.sync_names()
+        && let Err(error) = directory.sync()
     {
         // Where it stays, it is an empty segment that the next start gives up.
-        let _ = medium.remove(&name);
+        let _ = directory.remove(&name);
         return Err(error);
     }
     Ok(Active { name, tail, length: 0, dirty: false, broken: false })
