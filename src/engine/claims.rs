@@ -72,6 +72,8 @@ impl Engine {
 
     /// Notes what an earlier process said of a chain after its last checkpoint.
     pub fn claim(&mut self, id: Digest16, claim: Claim, now: Arrival) {
+        // It stands as long as its facts may: from now on, also where no checkpoint was found.
+        self.restored = self.restored.max(now.monotonic);
         let known = self.sent.get(&id).map(|sent| sent.verdict.revision);
         let claimed = self.claims.get(&id).map(|claim| claim.revision);
         if known.max(claimed).is_none_or(|known| known < claim.revision) {

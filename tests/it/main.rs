@@ -21,5 +21,6 @@ mod pinning;
 mod records;
 mod reload;
 mod rename;
+mod sim;
 mod tidy;
 mod wire;
