@@ -195,8 +195,11 @@ fn combinations(tool: &Tool, rules: &[Rule]) -> Vec<Vec<Part>> {
     let mut sets: Vec<_> = sets.into_iter().collect();
     sets.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let mut found = Vec::new();
-    let often = sets.into_iter().take(SETS).map(|(missing, _)| missing);
-    for missing in often.chain([all]) {
+    let mut tried: Vec<Vec<Layer>> = sets.into_iter().take(SETS).map(|(set, _)| set).collect();
+    if !tried.contains(&all) {
+        tried.push(all);
+    }
+    for missing in tried {
         let lacks = |layer| missing.contains(&layer);
         let mut around = Attributes::new();
         if lacks(Layer::Request) {
