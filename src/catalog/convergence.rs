@@ -2,7 +2,8 @@
 //! catalog, and the answer at any moment of it.
 
 use super::traversal::{Reached, Traversal};
-use crate::model::digest::{Definition, Digest};
+use crate::model::digest::Digest;
+use crate::model::fact::Definitions;
 use crate::model::findings::{Code, Detail, Finding};
 use crate::model::ids::{Nanos, SECOND, SpanId};
 use crate::model::words::Convergence;
@@ -50,7 +51,7 @@ impl Timeline {
         &self,
         at: Nanos,
         max_age: Nanos,
-        offered: Option<&[Definition]>,
+        offered: Option<&Definitions>,
     ) -> Convergence {
         let begun = self.begun(at);
         let Some(newest) = begun.last() else { return Convergence::Unverifiable };
@@ -97,7 +98,7 @@ impl Timeline {
         &self,
         in_force: &Traversal,
         at: Nanos,
-        offered: Option<&[Definition]>,
+        offered: Option<&Definitions>,
     ) -> Convergence {
         let missed = |span: &Covered| span.broke && span.to > in_force.start && span.to <= at;
         let uncounted = self.last_signal(at, |signal| !signal.counts);
@@ -107,7 +108,7 @@ impl Timeline {
             (Some(a), Some(b)) if a.comparable(b) => Some(a == *b),
             _ => None,
         };
-        let agrees = by_digest.or_else(|| in_force.offered_alike(offered.unwrap_or_default()));
+        let agrees = by_digest.or_else(|| in_force.offered_alike(offered?));
         match agrees {
             Some(false) => Convergence::Stale,
             _ if unheard || self.covered.iter().any(missed) => Convergence::Unverifiable,

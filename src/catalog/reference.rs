@@ -257,66 +257,95 @@ impl References {
         if mode == ContractMode::Off {
             return Vec::new();
         }
-        let mut found: BTreeMap<(Name, Digest, Option<Digest>), Drift> = BTreeMap::new();
-        for (tool, context, readings) in self.lines() {
-            let pin = pins.get(&(tool.clone(), Some(context.clone())));
-            let pin = pin.or_else(|| pins.get(&(tool.clone(), None)));
-            for (old, new, confidence) in steps(self, context, tool, readings, pin, mode) {
-                let Some(drift) = drift(server, &old, new, confidence) else { continue };
-                let key = (tool.clone(), old.digest.clone(), new.digest.clone());
-                let better = |known: &Drift| {
-                    let rank = |drift: &Drift| (drift.confidence, drift.first_seen, drift.span);
-                    rank(&drift) < rank(known)
-                };
-                if found.get(&key).is_none_or(better) {
-                    found.insert(key, drift);
+        // Many contexts see the same step: the first of them tells it.
+        let mut found: BTreeMap<(&Name, Digest, Option<Digest>), Step<'_>> = BTreeMap::new();
+        for (tool, contexts) in &self.changes {
+            let by_time = by_time(contexts);
+            for (context, readings) in contexts {
+                let pin = pin_for(pins, tool, context);
+                for step in steps(self, &by_time, context, tool, readings, pin, mode) {
+                    let key = (tool, step.old.digest.clone(), step.new.digest.clone());
+                    if found.get(&key).is_none_or(|known| step.rank() < known.rank()) {
+                        found.insert(key, step);
+                    }
                 }
             }
         }
-        found.into_values().collect()
+        found.values().filter_map(|step| drift(server, step)).collect()
     }
 }
 
-struct Old {
-    digest: Digest,
-    definition: Option<Definition>,
+/// What a context has pinned of a tool, else what is pinned for anyone.
+fn pin_for<'a>(pins: &'a Pins, tool: &Name, context: &Context) -> Option<&'a Digest> {
+    if pins.is_empty() {
+        return None;
+    }
+    let own = pins.get(&(tool.clone(), Some(context.clone())));
+    own.or_else(|| pins.get(&(tool.clone(), None)))
 }
 
-impl Old {
-    fn of(reading: &Reading) -> Option<Self> {
-        Some(Self { digest: reading.digest.clone()?, definition: reading.definition.clone() })
+/// All readings of one tool that show it, oldest first.
+fn by_time(contexts: &BTreeMap<Context, Vec<Reading>>) -> Vec<&Reading> {
+    let shown = contexts.values().flatten().filter(|reading| reading.digest.is_some());
+    let mut all: Vec<&Reading> = shown.collect();
+    all.sort_by_key(|reading| (reading.at, reading.span));
+    all
+}
+
+/// One change of a tool in one context.
+struct Step<'a> {
+    old: Old<'a>,
+    new: &'a Reading,
+    confidence: Confidence,
+}
+
+impl Step<'_> {
+    fn rank(&self) -> (Confidence, Nanos, SpanRef) {
+        (self.confidence, self.new.at, self.new.span)
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Old<'a> {
+    digest: &'a Digest,
+    definition: Option<&'a Definition>,
+}
+
+impl<'a> Old<'a> {
+    fn of(reading: &'a Reading) -> Option<Self> {
+        let digest = reading.digest.as_ref()?;
+        Some(Self { digest, definition: reading.definition.as_ref() })
     }
 }
 
 /// What changed against what, in one context.
 fn steps<'a>(
-    references: &References,
+    references: &'a References,
+    by_time: &[&'a Reading],
     context: &Context,
     tool: &Name,
     readings: &'a [Reading],
-    pin: Option<&Digest>,
+    pin: Option<&'a Digest>,
     mode: ContractMode,
-) -> Vec<(Old, &'a Reading, Confidence)> {
+) -> Vec<Step<'a>> {
     let Some(first) = readings.first() else { return Vec::new() };
     let mut steps = Vec::new();
-    let other = references.elsewhere(context, tool, first.at);
-    if let Some(other) = other.filter(|other| other.digest != first.digest).and_then(Old::of) {
-        steps.push((other, first, Confidence::Weak));
+    let earlier = by_time.partition_point(|reading| reading.at < first.at);
+    let other = by_time[..earlier].iter().rev().find(|reading| reading.context != *context);
+    let other = other.filter(|other| other.digest != first.digest);
+    if let Some(old) = other.and_then(|other| Old::of(other)) {
+        steps.push(Step { old, new: first, confidence: Confidence::Weak });
     }
     let fixed = match (pin, mode) {
-        (Some(pin), _) => {
-            let definition = references.definition(tool, pin).cloned();
-            Some(Old { digest: pin.clone(), definition })
-        }
+        (Some(pin), _) => Some(Old { digest: pin, definition: references.definition(tool, pin) }),
         (None, ContractMode::Pin) => Old::of(first),
         _ => None,
     };
     let mut last = Old::of(first);
     for reading in readings {
         let against = fixed.as_ref().or(last.as_ref());
-        if let Some(old) = against.filter(|old| reading.digest.as_ref() != Some(&old.digest)) {
-            let old = Old { digest: old.digest.clone(), definition: old.definition.clone() };
-            steps.push((old, reading, Confidence::Strong));
+        if let Some(old) = against.filter(|old| reading.digest.as_ref() != Some(old.digest)) {
+            steps.push(Step { old: *old, new: reading, confidence: Confidence::Strong });
         }
         if let Some(new) = Old::of(reading) {
             last = Some(new);
@@ -325,11 +354,12 @@ fn steps<'a>(
     steps
 }
 
-fn drift(server: &Name, old: &Old, new: &Reading, confidence: Confidence) -> Option<Drift> {
-    if new.digest.as_ref().is_some_and(|digest| !digest.comparable(&old.digest)) {
+fn drift(server: &Name, step: &Step<'_>) -> Option<Drift> {
+    let Step { old, new, confidence } = step;
+    if new.digest.as_ref().is_some_and(|digest| !digest.comparable(old.digest)) {
         return None;
     }
-    let located = match (&old.definition, &new.definition, &new.digest) {
+    let located = match (old.definition, &new.definition, &new.digest) {
         (Some(old), Some(new), _) => diff(old, new),
         (Some(old), None, None) => removed(old),
         _ => None,
@@ -344,7 +374,7 @@ fn drift(server: &Name, old: &Old, new: &Reading, confidence: Confidence) -> Opt
         old_digest: old.digest.name(),
         new_digest: new.digest.as_ref().map(Digest::name),
         changes: located.map_or(Vec::new(), |located| located.records()),
-        confidence,
+        confidence: *confidence,
         first_seen: new.at,
         span: new.span,
     })

@@ -1,12 +1,12 @@
 //! Traversals of a catalog (judgment.md §6): chains of `tools/list` requests, each cursor equal to
 //! the one handed out before it, starting without a cursor.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::projection::{offer_digest, registry_digest};
 use crate::model::digest::{Definition, Digest};
-use crate::model::fact::ListFacts;
+use crate::model::fact::{Definitions, ListFacts};
 use crate::model::ids::{Digest16, Name, Nanos, SpanId};
 
 /// One `tools/list` request.
@@ -113,9 +113,18 @@ impl Traversal {
     pub fn discovered(&self) -> Option<Digest> {
         let stated = self.pages.iter().rev().find_map(|page| page.facts.discovered.clone());
         stated.or_else(|| {
-            let known = self.pages.iter().all(|page| page.facts.definitions.is_some());
-            let tools: Vec<Definition> = self.definitions().cloned().collect();
-            (known && self.reached == Reached::End).then(|| registry_digest(&tools)).flatten()
+            if self.reached != Reached::End {
+                return None;
+            }
+            let pages = self.pages.iter().map(|page| page.facts.definitions.as_ref());
+            let pages: Vec<&Arc<Definitions>> = pages.collect::<Option<_>>()?;
+            match pages[..] {
+                [page] => page.registry(registry_digest),
+                _ => {
+                    let tools = pages.iter().flat_map(|page| &page.tools).cloned();
+                    registry_digest(&tools.collect::<Vec<Definition>>())
+                }
+            }
         })
     }
 
@@ -166,18 +175,22 @@ impl Traversal {
 
     /// Whether what a model was offered is what this listing said, tool by tool on name,
     /// description and input schema. `None` where the two share no name, or nothing is known.
-    pub fn offered_alike(&self, offered: &[Definition]) -> Option<bool> {
-        let mut shared = offered.iter().filter_map(|tool| {
-            let mine = self.definitions().find(|listed| same_name(listed, tool))?;
-            Some(offer_digest(mine) == offer_digest(tool))
-        });
+    pub fn offered_alike(&self, offered: &Definitions) -> Option<bool> {
+        let pages = self.pages.iter().filter_map(|page| page.facts.definitions.as_ref());
+        let mut listed: BTreeMap<&Name, &Option<Digest>> = BTreeMap::new();
+        for (tool, offer) in pages.flat_map(|page| offers(page)) {
+            listed.entry(&tool.name).or_insert(offer);
+        }
+        let mut shared =
+            offers(offered).filter_map(|(tool, offer)| Some(*listed.get(&tool.name)? == offer));
         let first = shared.next()?;
         Some(first && shared.all(|alike| alike))
     }
 }
 
-fn same_name(a: &Definition, b: &Definition) -> bool {
-    a.name == b.name
+/// Tools, and what a model is shown of each.
+fn offers(page: &Definitions) -> impl Iterator<Item = (&Definition, &Option<Digest>)> {
+    page.tools.iter().zip(page.offers(offer_digest))
 }
 
 /// Shared, because scopes hand their timeline to every call.

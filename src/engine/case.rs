@@ -278,7 +278,7 @@ impl Tables {
             convergence: Some(timeline.convergence(
                 at,
                 self.policy_of(chain).catalog_max_age,
-                offered.as_deref().map(|d| &d.tools[..]),
+                offered.as_deref(),
             )),
             contract,
             tool_listed: listed,

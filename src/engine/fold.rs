@@ -19,7 +19,8 @@ impl Tables {
     /// Takes what one export showed. `now` is monotonic arrival.
     pub fn see(&mut self, sighting: Sighting, now: Nanos) {
         let Sighting { bones, facts, .. } = sighting;
-        let facts: Vec<Arc<Fact>> = facts.into_iter().map(placed_apart).collect();
+        let facts = facts.into_iter().map(|fact| self.interned.share(placed_apart(fact)));
+        let facts: Vec<Arc<Fact>> = facts.collect();
         for fact in &facts {
             self.learn(fact);
             if anchors(fact) && !self.traces.contains_key(&fact.trace()) {

@@ -35,6 +35,7 @@ impl Engine {
         if now.monotonic >= self.swept.saturating_add(self.settle()) {
             self.swept = now.monotonic;
             self.tables.lookback.forget(oldest);
+            self.tables.interned.sweep();
             self.thin(effects);
         }
     }

@@ -318,7 +318,7 @@ impl Engine {
             return;
         }
         self.recorded = now.monotonic;
-        let collisions = self.tables.collisions();
+        let collisions = self.tables.collisions(ready.iter());
         for key in ready {
             self.sessions_due.remove(&key);
             let Some(session) = self.tables.session(&key, &collisions) else { continue };
@@ -330,7 +330,7 @@ impl Engine {
             }
             self.sessions.insert(key, session);
         }
-        for drift in self.tables.drifts() {
+        for drift in self.tables.moved_drifts() {
             let key = (
                 drift.server.clone(),
                 drift.tool.clone(),

@@ -33,6 +33,7 @@ mod forget;
 mod hearers;
 mod holding;
 mod incidents;
+mod interned;
 mod joins;
 mod limits;
 mod live;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::scope_view::ScopeView;
 use super::scopes::ScopeEntry;
 use super::tables::{ChainEntry, Tables, pins};
+use crate::catalog::reference::References;
 use crate::correlate::chain::Chain;
 use crate::correlate::scope::{ScopeKey, ServerName};
 use crate::incident::{Entry, fold};
@@ -62,8 +63,7 @@ impl Tables {
     fn convergence_now(&self, scope: &ScopeEntry, last: Nanos) -> Convergence {
         let call = scope.calls.last().and_then(|(_, key)| self.chains.get(key));
         let offered = call.and_then(|entry| self.offered(&entry.chain, entry.chain.start()));
-        let offered = offered.as_ref().map(|definitions| &definitions.tools[..]);
-        scope.view.timeline.convergence(last, self.policy.catalog_max_age, offered)
+        scope.view.timeline.convergence(last, self.policy.catalog_max_age, offered.as_deref())
     }
 
     fn session_findings(
@@ -108,11 +108,14 @@ impl Tables {
         })
     }
 
-    /// Which tool names one client instance reads from several servers.
-    pub(super) fn collisions(&self) -> Collisions {
+    /// Which tool names the client instances of some scopes read from several servers.
+    pub(super) fn collisions<'a>(&self, of: impl Iterator<Item = &'a ScopeKey>) -> Collisions {
+        let scopes = of.filter_map(|key| self.scopes.get(key));
+        let clients: BTreeSet<Digest16> = scopes.filter_map(client_of).collect();
         let mut all = Collisions::new();
         for scope in self.scopes.values() {
-            let (Some(client), Some(server)) = (client_of(scope), &scope.view.server) else {
+            let client = client_of(scope).filter(|client| clients.contains(client));
+            let (Some(client), Some(server)) = (client, &scope.view.server) else {
                 continue;
             };
             for tool in tool_names(&scope.view) {
@@ -123,9 +126,23 @@ impl Tables {
         all
     }
 
+    /// The drifts of every server whose references moved since this was last asked.
+    pub(super) fn moved_drifts(&mut self) -> Vec<Drift> {
+        let moved = std::mem::take(&mut self.drifting);
+        let known = |server: &Name| self.references.get_key_value(server);
+        self.drifts_of(moved.iter().filter_map(known))
+    }
+
     pub(super) fn drifts(&self) -> Vec<Drift> {
+        self.drifts_of(self.references.iter())
+    }
+
+    fn drifts_of<'a>(
+        &self,
+        servers: impl Iterator<Item = (&'a Name, &'a Arc<References>)>,
+    ) -> Vec<Drift> {
         let mode = self.policy.contracts.mode;
-        let of_server = self.references.iter().flat_map(|(server, references)| {
+        let of_server = servers.flat_map(|(server, references)| {
             references.drifts(server, pins(&self.policy, server), mode)
         });
         let mut drifts: Vec<Drift> = of_server.collect();

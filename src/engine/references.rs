@@ -33,6 +33,7 @@ impl Tables {
                 .flat_map(|(_, scope)| scope.calls.iter().map(|(_, key)| *key))
                 .collect();
             if self.references.get(&server).is_none_or(|known| **known != new) {
+                self.drifting.insert(server.clone());
                 self.references.insert(server, Arc::new(new));
                 self.references_moved = true;
                 self.marks.verdicts.extend(calls);

@@ -19,6 +19,7 @@ impl Tables {
             self.elders.entry(*key).or_insert_with(|| (self.reloads, self.policy.clone()));
         }
         self.reloads += 1;
+        self.drifting.extend(self.references.keys().cloned());
         self.rules.extend(policy.numbered_rules().map(|(number, rule)| (number, rule.clone())));
         self.policy = policy;
     }

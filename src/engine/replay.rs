@@ -79,7 +79,7 @@ pub fn replay(sightings: Vec<Sighting>, policy: &Arc<Policy>, revisions: Revisio
 
 /// Sessions, drifts, incidents, summary.
 fn rest(tables: &Tables, verdicts: &[Verdict]) -> Vec<Record> {
-    let collisions = tables.collisions();
+    let collisions = tables.collisions(tables.scopes.keys());
     let mut sessions: Vec<_> =
         tables.scopes.keys().filter_map(|key| tables.session(key, &collisions)).collect();
     sessions.sort_by(|a, b| (a.first_start, &a.scope).cmp(&(b.first_start, &b.scope)));

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::few::Few;
+use super::interned::Interned;
 use super::limits::Limits;
 use super::lookback::LookBack;
 use super::reload::Elder;
@@ -182,7 +183,10 @@ pub struct Tables {
     /// Evidence by the request id it names.
     pub waiting: BTreeMap<Name, BTreeSet<FactId>>,
     pub operations: BTreeMap<OperationKey, OperationEntry>,
+    pub interned: Interned,
     pub references: BTreeMap<Name, Arc<References>>,
+    /// Servers whose drifts may be others than when they were last told.
+    pub drifting: BTreeSet<Name>,
     /// Whether any of them is another than when it was last looked at.
     pub references_moved: bool,
     /// Chains whose verdict is another than before.
@@ -242,7 +246,9 @@ impl Tables {
             keyed: BTreeMap::new(),
             waiting: BTreeMap::new(),
             operations: BTreeMap::new(),
+            interned: Interned::default(),
             references: BTreeMap::new(),
+            drifting: BTreeSet::new(),
             references_moved: false,
             changed: BTreeSet::new(),
             touched: BTreeSet::new(),

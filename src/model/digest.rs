@@ -2,7 +2,7 @@
 //! computed is the catalog's.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::ids::Name;
 
@@ -81,7 +81,7 @@ impl fmt::Display for Digest {
 
 /// One tool's definition, projected by `mcp-tool/1` and kept once. Its text is never printed in
 /// telemetry; only its name, digests and pointers are.
-#[derive(Clone, PartialEq, Debug, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, serde::Serialize, serde::Deserialize)]
 pub struct Definition {
     pub name: Name,
     /// The projected members.
@@ -91,6 +91,61 @@ pub struct Definition {
     pub digest: Option<Digest>,
     /// An integer beyond 2^53 somewhere in it.
     pub unsafe_number: bool,
+}
+
+/// Equal digests of ours are equal texts: trees are compared where there are none.
+impl PartialEq for Definition {
+    fn eq(&self, other: &Self) -> bool {
+        let same = match (&self.digest, &other.digest) {
+            (Some(Digest::Tool(a)), Some(Digest::Tool(b))) => a == b,
+            (a, b) => a == b && self.projected == other.projected,
+        };
+        same && self.name == other.name && self.unsafe_number == other.unsafe_number
+    }
+}
+
+/// Name and digest: the text is nobody's to print.
+impl fmt::Debug for Definition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Definition");
+        shown.field("name", &self.name).field("digest", &self.digest).finish_non_exhaustive()
+    }
+}
+
+/// Tool definitions read from one record, with their digest.
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
+pub struct Definitions {
+    pub tools: Vec<Definition>,
+    /// Digests over them, computed when first asked for: every call asks, and few pages differ.
+    #[serde(skip)]
+    registry: OnceLock<Option<Digest>>,
+    #[serde(skip)]
+    offers: OnceLock<Vec<Option<Digest>>>,
+}
+
+impl PartialEq for Definitions {
+    fn eq(&self, other: &Self) -> bool {
+        self.tools == other.tools
+    }
+}
+
+impl Definitions {
+    pub fn new(tools: Vec<Definition>) -> Self {
+        Self { tools, registry: OnceLock::new(), offers: OnceLock::new() }
+    }
+
+    /// The digest of these tools as a registry, by `compute` the first time.
+    pub fn registry(
+        &self,
+        compute: impl FnOnce(&[Definition]) -> Option<Digest>,
+    ) -> Option<Digest> {
+        self.registry.get_or_init(|| compute(&self.tools)).clone()
+    }
+
+    /// The digest of each tool as a model is offered it, by `compute` the first time.
+    pub fn offers(&self, compute: impl Fn(&Definition) -> Option<Digest>) -> &[Option<Digest>] {
+        self.offers.get_or_init(|| self.tools.iter().map(compute).collect())
+    }
 }
 
 #[cfg(test)]
@@ -106,5 +161,16 @@ mod tests {
         let foreign = Digest::parse(&format!("sep-2636:sha256:{hex}"));
         assert!(matches!(foreign, Some(Digest::Foreign(_))));
         assert_eq!(Digest::parse("nonsense"), None);
+    }
+
+    #[test]
+    fn a_definition_prints_no_text() {
+        let projected = serde_json::json!({"name": "find", "description": "hush"});
+        let (name, digest) = (Name::new("find"), Some(Digest::Tool([7; 32])));
+        let tool =
+            Definition { name, projected: Arc::new(projected), digest, unsafe_number: false };
+        let page = Definitions::new(vec![tool.clone()]);
+        let printed = format!("{tool:?} {page:?}");
+        assert!(printed.contains("find") && !printed.contains("hush"), "{printed}");
     }
 }

@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 
 pub use super::evidence::{EffectFact, Evidence, Origin, OutcomeFact};
 
-use super::digest::{Definition, Digest};
+pub use super::digest::Definitions;
+use super::digest::Digest;
 use super::findings::Finding;
 use super::ids::{Digest16, Name, Nanos, SpanId, SpanRef, TraceId};
 use super::words::*;
@@ -290,12 +291,6 @@ impl Arguments {
 /// Structured content reduced to what schema validation needs, kept in memory only.
 #[derive(PartialEq, Debug, Serialize, Deserialize)]
 pub struct Structured(#[serde(with = "super::json_text")] pub serde_json::Value);
-
-/// Tool definitions read from one record, with their digest.
-#[derive(PartialEq, Debug, Serialize, Deserialize)]
-pub struct Definitions {
-    pub tools: Vec<Definition>,
-}
 
 /// What a `tools/list` half says of its page.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]

@@ -300,7 +300,7 @@ pub fn page(value: &Value) -> Option<Page> {
 /// Tool definitions out of a list; what is none is passed over.
 pub fn definitions(tools: &[Value]) -> Arc<Definitions> {
     let read = |tool: &Value| read_definition(&unwrap_text(tool)).ok();
-    Arc::new(Definitions { tools: tools.iter().take(MAX_TOOLS).filter_map(read).collect() })
+    Arc::new(Definitions::new(tools.iter().take(MAX_TOOLS).filter_map(read).collect()))
 }
 
 #[cfg(test)]

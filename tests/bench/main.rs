@@ -2,6 +2,9 @@
 //!
 //! `cargo test --release --test bench -- [--full] [--seconds N] [--load NAME [--rate SPANS_A_SECOND]]`
 //!
+//! `… -- --checks [--seconds N]` measures the check before a call, `… -- --scale SERVERS TOOLS CLIENTS`
+//! what many catalogs cost.
+//!
 //! A load generator sends exports that were encoded beforehand over gRPC; a sink counts the spans that
 //! come out. Between them stands one process at a time: a bare forwarder (tonic, bodies as bytes: the
 //! floor), an OpenTelemetry Collector (`otlp → batch → otlp`), and mcp-verdict. CPU time is what the
@@ -11,9 +14,11 @@
 // This is a program for people; its output is its result.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod checks;
 mod generate;
 mod payload;
 mod raw;
+mod scale;
 mod target;
 
 use std::path::{Path, PathBuf};
@@ -38,6 +43,10 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let ran = match arguments.first().map(String::as_str) {
         Some("--forward") => forward(&arguments[1..]),
+        Some("--bare") => checks::bare(&arguments[1..]),
+        Some("--scale") => scale::run(&arguments[1..]),
+        Some("--checks") => Options::parse(&arguments[1..])
+            .and_then(|options| checks::measure(binary()?, options.seconds)),
         _ => Options::parse(&arguments).and_then(bench),
     };
     match ran {
@@ -164,14 +173,19 @@ fn bench(options: Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The floor, the Collector where it has been built, and the binary under test.
-fn kinds() -> Result<Vec<Kind>, Failure> {
+fn binary() -> Result<PathBuf, Failure> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let binary = std::env::var_os("MCP_VERDICT_BIN")
         .map_or_else(|| root.join("target/release/mcp-verdict"), PathBuf::from);
     if !binary.exists() {
         return Err(format!("{} is not there: cargo build --release", binary.display()).into());
     }
+    Ok(binary)
+}
+
+/// The floor, the Collector where it has been built, and the binary under test.
+fn kinds() -> Result<Vec<Kind>, Failure> {
+    let (root, binary) = (Path::new(env!("CARGO_MANIFEST_DIR")), binary()?);
     let built = Command::new(root.join("tests/interop/peers/build")).arg("collector").output()?;
     if !built.status.success() {
         return Err(String::from_utf8_lossy(&built.stderr).into_owned().into());

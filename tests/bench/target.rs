@@ -31,6 +31,10 @@ pub enum Kind {
         binary: PathBuf,
         ack: &'static str,
     },
+    /// mcp-verdict with a lockfile, for checks.
+    Checked {
+        binary: PathBuf,
+    },
 }
 
 impl Kind {
@@ -39,6 +43,7 @@ impl Kind {
             Kind::Floor => "bare forwarder".to_owned(),
             Kind::Collector(_) => "Collector".to_owned(),
             Kind::Verdict { ack, .. } => format!("mcp-verdict, {ack}"),
+            Kind::Checked { .. } => "mcp-verdict, pins".to_owned(),
         }
     }
 
@@ -60,6 +65,14 @@ impl Kind {
                 fs::write(&config, verdict_config(ports, sink, folder, ack))?;
                 let mut command = Command::new(binary);
                 command.arg("run").arg("--config").arg(config);
+                command
+            }
+            Kind::Checked { binary } => {
+                fs::write(&config, verdict_config(ports, sink, folder, "queued"))?;
+                fs::write(folder.join("mcp-tools.lock"), crate::checks::lockfile())?;
+                let mut command = Command::new(binary);
+                command.arg("run").arg("--config").arg(config);
+                command.arg("--set").arg("processors.mcp_verdict.contracts.mode=pin");
                 command
             }
         })
@@ -106,6 +119,8 @@ service:
 pub struct Target {
     process: Child,
     pub port: u16,
+    /// of the check API
+    pub page: u16,
     folder: PathBuf,
 }
 
@@ -123,7 +138,7 @@ impl Target {
             .stdout(log.try_clone()?)
             .stderr(log)
             .spawn()?;
-        let mut target = Self { process, port: ports.grpc, folder };
+        let mut target = Self { process, port: ports.grpc, page: ports.others[3], folder };
         target.wait_until_it_listens(&kind.name())?;
         Ok(target)
     }
@@ -143,12 +158,7 @@ impl Target {
 
     /// CPU time of all its threads so far, user and system.
     pub fn cpu(&self) -> io::Result<Duration> {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.process.id()))?;
-        // The name in parentheses may hold spaces; utime and stime are the 12th and 13th after it.
-        let after = stat.rsplit_once(')').map_or("", |(_, after)| after);
-        let ticks: u64 =
-            after.split_whitespace().skip(11).take(2).filter_map(|n| n.parse::<u64>().ok()).sum();
-        Ok(Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND))
+        cpu_of(self.process.id())
     }
 
     /// The most memory that it held at once, in MiB.
@@ -157,6 +167,16 @@ impl Target {
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or("0 kB");
         Ok(line.split_whitespace().next().and_then(|n| n.parse::<u64>().ok()).unwrap_or(0) / 1024)
     }
+}
+
+/// CPU time of all threads of a process so far, user and system.
+pub fn cpu_of(process: u32) -> io::Result<Duration> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
+    // The name in parentheses may hold spaces; utime and stime are the 12th and 13th after it.
+    let after = stat.rsplit_once(')').map_or("", |(_, after)| after);
+    let ticks: u64 =
+        after.split_whitespace().skip(11).take(2).filter_map(|n| n.parse::<u64>().ok()).sum();
+    Ok(Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND))
 }
 
 /// `USER_HZ`, which Linux fixes at 100 for what it shows in /proc.
