@@ -5,11 +5,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use mcp_verdict::catalog::lockfile::Lockfile;
 use mcp_verdict::config;
-use mcp_verdict::engine::{Revisions, replay};
+use mcp_verdict::engine::{Checkpoint, Engine, FORMAT, Limits, Revisions, replay};
 use mcp_verdict::log::record::{Entry, Found, Marker, put_record, walk};
-use mcp_verdict::log::{Kind, Record};
+use mcp_verdict::log::{Kind, Record, checkpoint as checkpoint_file};
 use mcp_verdict::model::fact::Sighting;
-use mcp_verdict::model::ids::Position;
+use mcp_verdict::model::ids::{Arrival, Position, SECOND};
 use mcp_verdict::model::policy::Policy;
 use mcp_verdict::normalise::sight;
 use mcp_verdict::wire::Signal;
@@ -193,6 +193,38 @@ pub fn record(bytes: &[u8]) {
         matches!(last, Some(Found::Entry { entry: Entry::Record { payload: b"whole", .. }, .. })),
         "the whole entry is not found"
     );
+}
+
+/// Any bytes as a checkpoint are refused or taken up: as a file, and as the slices of one, whose
+/// checksums would hold. An engine that takes them up goes on, and its own can be read.
+pub fn checkpoint(bytes: &[u8]) {
+    let _ = checkpoint_file::read(&mut &bytes[..], FORMAT);
+    let (length, rest) = bytes.split_first_chunk().unwrap_or((&[0; 4], bytes));
+    let (remains, traces) = rest.split_at(rest.len().min(u32::from_le_bytes(*length) as usize));
+    let slices = [remains.to_vec(), traces.to_vec()];
+    let mut file = Vec::new();
+    let left_out = checkpoint_file::write(
+        &mut file,
+        FORMAT,
+        Position(7),
+        &mut slices.iter().cloned(),
+        u64::MAX,
+    );
+    assert_eq!(left_out.expect("memory suffices"), 0);
+    let read = checkpoint_file::read(&mut file.as_slice(), FORMAT).expect("our own file");
+    assert_eq!((read.position, &read.slices[..]), (Position(7), &slices[..]));
+    for slices in [&slices[..1], &slices[..]] {
+        let Some(found) = Checkpoint::from_slices(slices) else { continue };
+        let mut engine = Engine::new(Policy::default().into(), Limits::default());
+        let mut now = Arrival { monotonic: 86_400 * SECOND, wall: 1_800_000_000 * SECOND };
+        engine.restore(found, now);
+        for _ in 0..2 {
+            now.monotonic += 7 * SECOND;
+            engine.tick(now);
+        }
+        let again: Vec<Vec<u8>> = engine.checkpoint(now).into_slices().collect();
+        assert!(Checkpoint::from_slices(&again).is_some(), "our own checkpoint");
+    }
 }
 
 /// Any text is a configuration or a list of mistakes, each of which says something; whichever it

@@ -8,7 +8,6 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message;
 
@@ -17,7 +16,7 @@ use super::support::*;
 /// The built program, in front of a backend, with its log in a directory.
 pub struct Process {
     child: Child,
-    url: String,
+    pub url: String,
 }
 
 fn command(backend: &Backend, directory: &Path) -> Command {
@@ -62,7 +61,7 @@ impl Process {
         Process { child, url }
     }
 
-    fn kill(self) {
+    pub fn kill(self) {
         drop(self);
     }
 
@@ -118,19 +117,13 @@ async fn load(url: String, acknowledged: Arc<Mutex<Acknowledged>>) {
 }
 
 /// Revision, what it supersedes, and the digest of the rest of each event of a chain, in order.
-type Events = BTreeMap<String, Vec<(i64, Option<i64>, Vec<u8>)>>;
+pub type Events = BTreeMap<String, Vec<(i64, Option<i64>, Vec<u8>)>>;
 
-fn events(backend: &Backend) -> Events {
+pub fn events(backend: &Backend) -> Events {
     let mut events = Events::new();
     for (_, record) in backend.records() {
         let attributes = &record.attributes;
-        let int = |key: &str| {
-            let attribute = attributes.iter().find(|attribute| attribute.key == key)?;
-            match attribute.value.as_ref()?.value.as_ref()? {
-                Value::IntValue(number) => Some(*number),
-                _ => None,
-            }
-        };
+        let int = |key: &str| int(attributes, key);
         let Some(id) = attribute(attributes, "mcp_verdict.chain.id").map(str::to_owned) else {
             continue;
         };
@@ -148,7 +141,7 @@ fn events(backend: &Backend) -> Events {
 }
 
 /// Each revision has one content, and names the one before.
-fn assert_single(events: &Events) {
+pub fn assert_single(events: &Events) {
     for (id, events) in events {
         for (place, (revision, supersedes, _)) in events.iter().enumerate() {
             let before = (place > 0).then_some(place as i64);
@@ -157,7 +150,7 @@ fn assert_single(events: &Events) {
     }
 }
 
-fn delivered(backend: &Backend) -> BTreeSet<Vec<u8>> {
+pub fn delivered(backend: &Backend) -> BTreeSet<Vec<u8>> {
     backend.spans().into_iter().map(|span| span.span_id).collect()
 }
 

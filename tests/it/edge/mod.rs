@@ -7,6 +7,7 @@
 mod delivery;
 mod judged;
 mod killed;
+mod kills;
 mod outage;
 mod receiving;
 mod starting;

@@ -1,6 +1,6 @@
 //! A backend, a program in front of it, and spans to send.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -45,6 +45,17 @@ pub struct Backend {
     script: Arc<Mutex<VecDeque<Reply>>>,
     dead: Arc<AtomicBool>,
     delay: Duration,
+    /// Requests that are not answered yet, by their number among those it got.
+    unanswered: Arc<Mutex<BTreeSet<usize>>>,
+}
+
+/// How far a backend is.
+#[derive(Clone, Copy, Debug)]
+pub struct Open {
+    /// Requests that it got so far.
+    pub got: usize,
+    /// Of them, not answered yet.
+    pub requests: usize,
 }
 
 impl Backend {
@@ -60,6 +71,7 @@ impl Backend {
             script: Arc::new(Mutex::new(script.iter().copied().collect())),
             dead: Arc::default(),
             delay,
+            unanswered: Arc::default(),
         };
         let serving = backend.clone();
         tokio::spawn(async move {
@@ -83,9 +95,15 @@ impl Backend {
         let body = request.into_body().collect().await.unwrap().to_bytes();
         // Asked once: what is refused is what is forgotten.
         let dead = self.dead.load(Ordering::Relaxed);
+        let mut number = None;
         if !dead {
-            self.got.lock().unwrap().push(Got { path, coding, body });
+            let mut got = self.got.lock().unwrap();
+            number = Some(got.len());
+            self.unanswered.lock().unwrap().insert(got.len());
+            got.push(Got { path, coding, body });
         }
+        // Whoever asked may be gone before it is answered.
+        let _open = Unanswered { of: self.unanswered.clone(), number };
         tokio::time::sleep(self.delay).await;
         let (status, body) = match dead {
             true => (503, &b""[..]),
@@ -99,6 +117,23 @@ impl Backend {
 
     fn next(&self) -> Reply {
         self.script.lock().unwrap().pop_front().unwrap_or((200, b""))
+    }
+
+    pub fn open(&self) -> Open {
+        let got = self.got.lock().unwrap().len();
+        Open { got, requests: self.unanswered.lock().unwrap().len() }
+    }
+
+    /// Spans of requests that came since and were answered.
+    pub fn answered_since(&self, open: &Open) -> BTreeSet<Vec<u8>> {
+        let got = self.got.lock().unwrap();
+        let unanswered = self.unanswered.lock().unwrap();
+        let new = got.iter().enumerate().skip(open.got);
+        let traces = new.filter(|(n, got)| got.path == "/v1/traces" && !unanswered.contains(n));
+        let bodies =
+            traces.map(|(_, g)| ExportTraceServiceRequest::decode(g.body.clone()).unwrap());
+        let scopes = bodies.flat_map(|b| b.resource_spans).flat_map(|r| r.scope_spans);
+        scopes.flat_map(|scope| scope.spans).map(|span| span.span_id).collect()
     }
 
     /// While it is dead every request is answered with 503 and forgotten.
@@ -145,6 +180,35 @@ impl Backend {
             assert!(Instant::now() < end, "{what}: not within {seconds} s");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
+    }
+}
+
+/// A request that is not answered yet.
+struct Unanswered {
+    of: Arc<Mutex<BTreeSet<usize>>>,
+    number: Option<usize>,
+}
+
+impl Drop for Unanswered {
+    fn drop(&mut self) {
+        if let Some(number) = self.number {
+            self.of.lock().unwrap().remove(&number);
+        }
+    }
+}
+
+/// Whether tests that have a long form take it: `tests/run --full` asks for that.
+pub fn long_forms() -> bool {
+    std::env::var("LONG_FORMS").is_ok_and(|value| value == "1")
+}
+
+/// Prints a figure, and keeps it beside the build for the report of the long ladder.
+pub fn report(figure: &str) {
+    println!("{figure}");
+    if long_forms() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/target/long-forms.txt");
+        let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
+        std::io::Write::write_all(&mut file.unwrap(), format!("{figure}\n").as_bytes()).unwrap();
     }
 }
 
@@ -335,6 +399,15 @@ pub fn export(service: &str, spans: Vec<Span>) -> ExportTraceServiceRequest {
             }],
             ..ResourceSpans::default()
         }],
+    }
+}
+
+/// The integer value of an attribute.
+pub fn int(attributes: &[KeyValue], key: &str) -> Option<i64> {
+    let attribute = attributes.iter().find(|attribute| attribute.key == key)?;
+    match attribute.value.as_ref()?.value.as_ref()? {
+        Value::IntValue(number) => Some(*number),
+        _ => None,
     }
 }
 

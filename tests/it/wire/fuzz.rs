@@ -8,9 +8,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
+use mcp_verdict::engine::{Engine, Limits as EngineLimits};
 use mcp_verdict::log::record::{Marker, Noted, put_marks, put_record};
 use mcp_verdict::log::{Kind, Mark, OutId, Part, Record as LogRecord};
-use mcp_verdict::model::ids::{Digest16, Position, SpanRef};
+use mcp_verdict::model::ids::{Arrival, Digest16, Position, SECOND, SpanRef};
 use mcp_verdict::wire::Signal;
 use mcp_verdict::wire::inflate::{Coding, deflate};
 use mcp_verdict::wire::json::{Limits, to_protobuf};
@@ -151,6 +152,12 @@ fn log_reader() {
     run("record", 6, targets::record);
 }
 
+/// A tenth of the rounds: each may fill an engine.
+#[test]
+fn checkpoint_reader() {
+    bounded("checkpoint", 10, rounds() / 10, targets::checkpoint);
+}
+
 #[test]
 fn configuration() {
     run("config", 7, targets::config);
@@ -197,6 +204,26 @@ fn write_binary_seeds() {
         write("judged", &case.name.replace(['/', '.'], "-"), &bytes);
     }
     write("record", "file", &log_file());
+    for name in ["gap-delivered-twice", "seed-contract-2-renamed", "seed-health-7-tool-failed"] {
+        write("checkpoint", name, &checkpoint(name));
+    }
+}
+
+/// The slices that an engine leaves behind which saw a case, as the target takes them.
+fn checkpoint(case: &str) -> Vec<u8> {
+    let cases = crate::fixtures::cases();
+    let case = cases.iter().find(|known| known.name.contains(case)).expect("a case");
+    let mut engine = Engine::new(case.policy.clone(), EngineLimits::default());
+    let mut now = Arrival { monotonic: 86_400 * SECOND, wall: 1_800_000_000 * SECOND };
+    for sighting in case.sightings() {
+        engine.see(Position(1), sighting, now);
+    }
+    now.monotonic += 7 * SECOND;
+    engine.tick(now);
+    let slices: Vec<Vec<u8>> = engine.checkpoint(now).into_slices().collect();
+    let [remains, traces] = &slices[..] else { panic!("a small case has two slices") };
+    let length = u32::try_from(remains.len()).expect("a small case").to_le_bytes();
+    [&length, &remains[..], &traces[..]].concat()
 }
 
 /// A file of the log with an entry of each kind, damage between two of them, and a torn end.
