@@ -274,16 +274,17 @@ impl Index {
             let runs = (old.live + 1).min(old.slots.len() - old.live);
             (runs * RUN + old.live * DELIVERED) as u64
         };
-        older.filter(|old| !old.over(self.folded)).map(most).sum()
+        older.map(most).sum()
     }
 
     /// What must be told again before a segment goes: all that is known of the older ones that its
-    /// marks speak of, as far as they are still there and needed.
+    /// marks speak of, as far as they are still there. One that nobody needs may stay for a while:
+    /// without its marks its records would come back.
     pub fn retell(&self, sequence: Sequence) -> Vec<Noted> {
         let Some(segment) = self.segments.get(&sequence) else { return Vec::new() };
         let older = segment.speaks_of.iter().filter_map(|of| self.segments.get(of));
         let mut told = Vec::new();
-        for old in older.filter(|old| !old.over(self.folded)) {
+        for old in older {
             told.extend(old.done_runs());
             let live = old.slots.iter().filter(|slot| !slot.done());
             for position in live.map(|slot| old.position(slot)) {

@@ -79,3 +79,18 @@ fn a_segment_without_records_hides_none() {
     assert!(index.mark(&delivered(2)) && index.mark(&done(1, 2)));
     assert_eq!(index.pending(), 0);
 }
+
+#[test]
+fn what_stays_though_nobody_needs_it_keeps_its_marks() {
+    let mut index = index();
+    // Segment 2 is over, and worth more where it is: it tells of what is live in the first.
+    let marks = [delivered(1), delivered(2), delivered(3), delivered(4)];
+    marks.iter().for_each(|mark| assert!(index.mark(mark)));
+    index.spoke(2, &marks);
+    index.open(name(4, 7));
+    assert!(index.mark(&done(5, 6)));
+    index.spoke(3, &[done(5, 6)]);
+    index.grow(3, 1000);
+    assert_eq!(index.given_up(4), [3]);
+    assert_eq!(index.retell(3), [done(5, 6)], "segment 2 is still there");
+}
