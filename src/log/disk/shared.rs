@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 
 use super::index::Index;
 use crate::log::record::{self, Noted};
-use crate::log::{Appended, Mark, Record, Refused, Usage};
+use crate::log::{Appended, Kind, Mark, Record, Refused, Usage};
 use crate::model::ids::Position;
 
 /// A record that waits to be written.
@@ -120,7 +120,12 @@ impl Shared {
         if state.batch.last {
             return now(Refused::Failed(std::io::Error::other("the log has ended")));
         }
-        let fits = state.used() + length + RESERVED <= self.max_size;
+        let limit = match record.kind {
+            Kind::In => self.max_size,
+            // What was accepted may still be told of: ours have a twentieth more.
+            Kind::Out(_) => self.max_size + self.max_size / 20,
+        };
+        let fits = state.used() + length + RESERVED <= limit;
         // An empty queue takes any record: what is larger than the bound is alone in it.
         let waits = state.admitted == 0 || state.admitted_bytes + length <= self.memory;
         if !fits || !waits {

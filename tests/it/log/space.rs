@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use mcp_verdict::log::settings::Sync;
-use mcp_verdict::log::{Disk, Log, Mark, Part, Refused};
+use mcp_verdict::log::{Disk, Kind, Log, Mark, Part, Record, Refused};
 use mcp_verdict::model::ids::Position;
 
 use super::support::{bytes, delivered, record, segments, settings, wait};
@@ -64,6 +64,21 @@ fn a_full_log_takes_again_what_was_done() {
         drop(log);
         assert!(Disk::open(&settings).unwrap().recover().unwrap().is_empty());
     }
+}
+
+/// Exports fill the log, and what is said of them has its place all the same.
+#[test]
+fn a_full_log_still_takes_a_little_of_ours() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = Disk::open(&settings(directory.path(), Sync::Never, 4 * MIB)).unwrap();
+    let mut last = 0;
+    fill(&log, 64 << 10, &mut last);
+    fill(&log, 10, &mut last);
+    let ours = |size| Record { kind: Kind::Out(Vec::new()), ..record(last + 1, size) };
+    let taken = (0..100).take_while(|_| wait(log.append(ours(4 << 10))).is_ok()).count();
+    assert!((40..=52).contains(&taken), "{taken} of 4 KiB, a twentieth is 51");
+    assert!(bytes(directory.path()) <= 4 * MIB * 11 / 10);
+    assert!(wait(log.append(record(last + 1, 10))).is_err(), "it is full for others");
 }
 
 #[test]
