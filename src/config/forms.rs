@@ -91,7 +91,7 @@ pub fn endpoint(text: &str) -> Result<String, String> {
     Ok(if host.is_empty() { format!("0.0.0.0:{port}") } else { text.to_string() })
 }
 
-/// Whether an endpoint that [`endpoint`] accepted can be reached from this machine alone.
+/// Whether an endpoint that `endpoint` accepted can be reached from this machine alone.
 pub fn is_loopback(endpoint: &str) -> bool {
     let host = endpoint.rsplit_once(':').map_or(endpoint, |(host, _)| host);
     let host = host.trim_start_matches('[').trim_end_matches(']');
