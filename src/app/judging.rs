@@ -26,7 +26,7 @@ enum Event {
     },
     Claims(Vec<OutId>),
     /// All that an earlier process left has been seen.
-    Begin,
+    Begin(oneshot::Sender<()>),
     Tick,
     Reload(Box<Reload>),
     Checkpoint(oneshot::Sender<Snapshot>),
@@ -167,10 +167,14 @@ impl Judging {
         let _ = self.events.send(Event::Claims(ids)).await;
     }
 
-    /// Lets the engine judge; before, it only gathers what an earlier process left.
+    /// Lets the engine judge; before, it only gathers what an earlier process left. Returns when
+    /// that is taken up, and the page and the API know of it.
     pub async fn begin(&self) {
-        // The thread ends with the process.
-        let _ = self.events.send(Event::Begin).await;
+        let (done, begun) = oneshot::channel();
+        if self.events.send(Event::Begin(done)).await.is_ok() {
+            // An engine that has ended answers nobody.
+            let _ = begun.await;
+        }
     }
 
     /// What the engine knows when it has seen all that was sent to it before.
@@ -241,7 +245,12 @@ impl Thread {
                         self.engine.claim(chain, claim, clock::now());
                     }
                 }
-                Event::Begin => began = true,
+                Event::Begin(done) => {
+                    began = true;
+                    self.tick();
+                    // Who asked may have stopped waiting.
+                    let _ = done.send(());
+                }
                 Event::Tick if began => self.tick(),
                 Event::Tick => self.progress.ticking.store(false, Ordering::Relaxed),
                 Event::Reload(reload) => {

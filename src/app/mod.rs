@@ -140,7 +140,6 @@ impl App {
         let telemetry = settings::telemetry(settings);
         core.observe();
         let metrics_address = open_metrics(&telemetry, core.meters.clone()).await?;
-        let health_address = open_health(&telemetry, core.health()).await?;
         let received = receive::Counters::new(&core.meters.meter());
         let intake = Arc::new(Entrance(core.pipeline.clone()));
         let page = asked::open_page(settings, received.clone(), &core.board).await?;
@@ -148,6 +147,8 @@ impl App {
         let beside = Some((page::GRPC_PREFIX, api));
         let receiving = settings::receive(settings);
         let receivers = Receivers::start(&receiving, received, intake, beside).await?;
+        // Last: who is told that it is ready finds every other port open.
+        let health_address = open_health(&telemetry, core.health()).await?;
         tokio::spawn(core.checkpoints().run());
         let shutdown_timeout = Duration::from_nanos(settings.service.shutdown_timeout);
         Ok(App { receivers, page, core, metrics_address, health_address, shutdown_timeout })

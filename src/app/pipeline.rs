@@ -34,6 +34,8 @@ pub struct Pipeline {
 
 /// When a sender that met a full log or a busy engine may come again.
 const COME_BACK: Duration = Duration::from_secs(2);
+/// What is full when the log is.
+const STORAGE: &str = "storage (storage.max_size, or the device of storage.directory)";
 /// Bytes of the log that are taken up at a time.
 const PAGE: u64 = 8 << 20;
 /// Exports up to this size are looked at where they were read, larger ones on the pool.
@@ -86,9 +88,7 @@ impl Pipeline {
             payload: export.wire.clone(),
         };
         self.log.append(record).await.map_err(|refused| match refused {
-            Refused::Full { .. } => {
-                Refusal::Overloaded { what: "storage (storage.max_size)", after: COME_BACK }
-            }
+            Refused::Full { .. } => Refusal::Overloaded { what: STORAGE, after: COME_BACK },
             Refused::Failed(error) => {
                 tracing::error!(%error, "an export could not be stored");
                 Refusal::Storage

@@ -117,7 +117,9 @@ pub enum Refused {
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refused::Full { limit } => write!(f, "the log holds its limit of {limit} bytes"),
+            Refused::Full { limit } => {
+                write!(f, "the log holds its limit of {limit} bytes, or its device is full")
+            }
             Refused::Failed(error) => write!(f, "the log cannot be written: {error}"),
         }
     }

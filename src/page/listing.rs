@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::board::Recent;
 use super::question::Wrong;
 use crate::model::record::{Incident, Verdict};
+use crate::model::words::{IncidentStatus, State};
 
 /// What of a list is wanted. Empty texts and zero are the defaults.
 #[derive(Clone, Debug, Default, serde::Deserialize)]
@@ -35,8 +36,9 @@ const MOST: u32 = 1000;
 /// Chains by their latest revision.
 ///
 /// # Errors
-/// For a token that no page gave.
+/// For a token that no page gave, and a state that there is not.
 pub fn chains(recent: &Recent, wanted: &Wanted) -> Result<Page<Verdict>, Wrong> {
+    known("state", &wanted.state, State::ALL.iter().map(|state| state.as_str()))?;
     let fits = |verdict: &Verdict| {
         is(&wanted.state, verdict.state.as_str())
             && is(&wanted.server, &verdict.server)
@@ -49,13 +51,27 @@ pub fn chains(recent: &Recent, wanted: &Wanted) -> Result<Page<Verdict>, Wrong> 
 /// Incidents by when they last changed.
 ///
 /// # Errors
-/// For a token that no page gave.
+/// For a token that no page gave, and a status that there is not.
 pub fn incidents(recent: &Recent, wanted: &Wanted) -> Result<Page<Incident>, Wrong> {
+    known("status", &wanted.status, IncidentStatus::ALL.iter().map(|status| status.as_str()))?;
     let fits = |incident: &Incident| {
         is(&wanted.status, incident.status.as_str()) && is(&wanted.server, &incident.server)
     };
     let from = start(wanted)?;
     Ok(page(recent.incidents.before(from).filter(|(_, incident)| fits(incident)), wanted))
+}
+
+/// A typing mistake is no empty list.
+fn known(
+    key: &str,
+    wanted: &str,
+    mut words: impl Iterator<Item = &'static str> + Clone,
+) -> Result<(), Wrong> {
+    if wanted.is_empty() || words.clone().any(|word| word == wanted) {
+        return Ok(());
+    }
+    let all: Vec<&str> = words.by_ref().collect();
+    Err(Wrong(format!("there is no such `{key}`; send one of {}", all.join(", "))))
 }
 
 fn is(wanted: &str, found: &str) -> bool {

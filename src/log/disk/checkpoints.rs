@@ -37,9 +37,15 @@ impl Checkpoints {
             bytes: AtomicU64::new(0),
         };
         let Some(format) = settings.checkpoints else { return Ok(all) };
-        let Some((mut file, bytes)) = directory.checkpoint()? else { return Ok(all) };
-        all.bytes = AtomicU64::new(bytes);
-        match checkpoint::read(&mut file, format) {
+        let read = match directory.checkpoint() {
+            Ok(None) => return Ok(all),
+            Ok(Some((mut file, bytes))) => {
+                all.bytes = AtomicU64::new(bytes);
+                checkpoint::read(&mut file, format)
+            }
+            Err(error) => Err(error),
+        };
+        match read {
             Ok(found) => {
                 all.folded = found.position;
                 all.found = Mutex::new(Some(found));

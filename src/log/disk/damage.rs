@@ -13,11 +13,21 @@ pub enum Damage {
     UnknownFile,
     /// A checkpoint that is not whole, or of another format.
     Checkpoint,
+    /// A write that was cut off at the end: what was not acknowledged, unless it is lost as well.
+    Torn,
+    /// The log ends before what the checkpoint speaks of.
+    Lost,
 }
 
 impl Damage {
-    pub const ALL: [Damage; 4] =
-        [Damage::Record, Damage::Order, Damage::UnknownFile, Damage::Checkpoint];
+    pub const ALL: [Damage; 6] = [
+        Damage::Record,
+        Damage::Order,
+        Damage::UnknownFile,
+        Damage::Checkpoint,
+        Damage::Torn,
+        Damage::Lost,
+    ];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -25,6 +35,8 @@ impl Damage {
             Damage::Order => "order",
             Damage::UnknownFile => "unknown_file",
             Damage::Checkpoint => "checkpoint",
+            Damage::Torn => "torn",
+            Damage::Lost => "lost",
         }
     }
 }

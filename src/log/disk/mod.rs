@@ -99,7 +99,13 @@ impl Disk {
         if let Some(folded) = checkpoints.folded() {
             recovered.index.fold(folded);
             // Without a sync, what a checkpoint knows may be more than the device kept of the log.
-            recovered.next = recovered.next.max(Position(folded.0 + 1));
+            let after = Position(folded.0 + 1);
+            if recovered.next < after {
+                let (known, found) = (folded.0, recovered.next.0 - 1);
+                tracing::error!(known, found, "the log ends before what its checkpoint knows of");
+                recovered.damaged.add(Damage::Lost, 1);
+                recovered.next = after;
+            }
         }
         state.head = Position(recovered.next.0 - 1);
         state.index = recovered.index;

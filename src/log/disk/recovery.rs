@@ -136,6 +136,7 @@ fn repair(
             let whole = read.whole.last().map_or(0, |at| at.end as u64);
             directory.cut(name, whole)?;
             read.length = whole;
+            recovered.damaged.add(Damage::Torn, 1);
             tracing::info!(file = file(), at = whole, "a write that never ended was cut off");
         }
         return Ok(read);

@@ -67,7 +67,12 @@ impl Medium for System {
     }
 
     fn open(&self, name: &Path) -> io::Result<Box<dyn Source>> {
-        Ok(Box::new(File::open(self.path.join(name))?))
+        let path = self.path.join(name);
+        // A pipe would be waited for.
+        if !std::fs::metadata(&path)?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no regular file"));
+        }
+        Ok(Box::new(File::open(path)?))
     }
 
     fn create(&self, name: &Path) -> io::Result<Box<dyn Tail>> {

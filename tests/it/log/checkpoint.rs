@@ -127,3 +127,30 @@ fn it_stays_within_its_share() {
     let found = open(directory.path()).take_checkpoint().unwrap();
     assert_eq!(found.slices.len() as u64 + left_out, 8);
 }
+
+#[test]
+fn what_is_no_file_is_no_checkpoint() {
+    let directory = tempfile::tempdir().unwrap();
+    drop(open(directory.path()));
+    let pipe = directory.path().join("checkpoint");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let log = open(directory.path());
+    assert_eq!((log.damaged(Damage::Checkpoint), log.take_checkpoint()), (1, None));
+    assert!(!pipe.exists() && directory.path().join("set-aside/checkpoint").exists());
+}
+
+#[test]
+fn a_log_that_ends_before_its_checkpoint_is_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = open(directory.path());
+    append(&log, 1..=5, 100);
+    write(&log, 4, &[b"facts"]);
+    drop(log);
+    for segment in segments(directory.path()) {
+        std::fs::remove_file(segment).unwrap();
+    }
+    let log = open(directory.path());
+    assert_eq!((log.damaged(Damage::Lost), log.head()), (1, Position(4)), "no position again");
+    drop(log);
+    assert_eq!(open(directory.path()).damaged(Damage::Lost), 0, "once");
+}
