@@ -22,7 +22,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::app::lockfile;
 use crate::config::{self, Mistake, Settings, Sources};
@@ -107,6 +107,13 @@ pub struct ConfigArgs {
     /// One value over the files, as in --set processors.mcp_verdict.settle=2s
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
+}
+
+/// How a command prints what it found: for people, or for programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Text,
+    Json,
 }
 
 impl ConfigArgs {

@@ -1,6 +1,7 @@
 //! Digests against two implementations that share no code with ours: Python's `rfc8785` and
 //! JavaScript's `canonicalize`, each with a projection of its own.
 
+use crate::dice::Dice;
 use mcp_verdict::catalog::projection::read_definition;
 use mcp_verdict::model::digest::Digest;
 use serde_json::Value;
@@ -89,24 +90,9 @@ fn compare(tools: &[String]) {
     }
 }
 
-/// SplitMix64: the same tools on every machine.
-struct Dice(u64);
-
-impl Dice {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-
-    fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
-        from[usize::try_from(self.below(from.len() as u64)).unwrap()]
-    }
+/// One of several.
+fn pick<'a>(dice: &mut Dice, from: &[&'a str]) -> &'a str {
+    from[dice.below(from.len())]
 }
 
 /// A number in any spelling that JSON has and a double can hold.
@@ -142,13 +128,13 @@ fn number(dice: &mut Dice) -> String {
         "100e-2",
         "1e-400",
     ];
-    match dice.below(6) {
-        0 | 1 => dice.pick(&special).to_owned(),
-        2 => (dice.next().cast_signed() >> dice.below(60)).to_string(),
-        3 => format!("{}.{}", dice.below(1000), dice.below(1_000_000)),
+    match dice.roll(6) {
+        0 | 1 => pick(dice, &special).to_owned(),
+        2 => (dice.next().cast_signed() >> dice.roll(60)).to_string(),
+        3 => format!("{}.{}", dice.roll(1000), dice.roll(1_000_000)),
         4 => {
-            let (sign, exponent) = (dice.pick(&["", "-"]), dice.pick(&["e", "E+", "e-", "E-0"]));
-            format!("{sign}{}.{}{exponent}{}", dice.below(10), dice.next(), dice.below(300))
+            let (sign, exponent) = (pick(dice, &["", "-"]), pick(dice, &["e", "E+", "e-", "E-0"]));
+            format!("{sign}{}.{}{exponent}{}", dice.roll(10), dice.next(), dice.roll(300))
         }
         // Any double at all, in its shortest spelling.
         _ => Some(f64::from_bits(dice.next()))
@@ -195,18 +181,18 @@ fn text(dice: &mut Dice) -> String {
         "<",
         "'",
     ];
-    let pieces: Vec<&str> = (0..dice.below(5)).map(|_| dice.pick(&pieces)).collect();
+    let pieces: Vec<&str> = (0..dice.roll(5)).map(|_| pick(dice, &pieces)).collect();
     format!("\"{}\"", pieces.concat())
 }
 
 fn value(dice: &mut Dice, depth: u64) -> String {
-    match dice.below(if depth == 0 { 5 } else { 9 }) {
-        0 => dice.pick(&["null", "true", "false"]).to_owned(),
+    match dice.roll(if depth == 0 { 5 } else { 9 }) {
+        0 => pick(dice, &["null", "true", "false"]).to_owned(),
         1 | 2 => number(dice),
         3 | 4 => text(dice),
         5 | 6 => {
-            let items: Vec<String> = (0..dice.below(4)).map(|_| value(dice, depth - 1)).collect();
-            format!("[{}]", items.join(dice.pick(&[",", " , ", ",  "])))
+            let items: Vec<String> = (0..dice.roll(4)).map(|_| value(dice, depth - 1)).collect();
+            format!("[{}]", items.join(pick(dice, &[",", " , ", ",  "])))
         }
         _ => object(dice, depth, &[]),
     }
@@ -215,14 +201,14 @@ fn value(dice: &mut Dice, depth: u64) -> String {
 /// An object; keys may come twice.
 fn object(dice: &mut Dice, depth: u64, first: &[String]) -> String {
     let mut members = first.to_vec();
-    for _ in 0..dice.below(5) {
-        let key = match dice.below(3) {
+    for _ in 0..dice.roll(5) {
+        let key = match dice.roll(3) {
             0 => text(dice),
             _ => {
-                format!("\"{}\"", dice.pick(&["a", "b", "B", "10", "9", "$ref", "\u{fb33}", "😀"]))
+                format!("\"{}\"", pick(dice, &["a", "b", "B", "10", "9", "$ref", "\u{fb33}", "😀"]))
             }
         };
-        members.push(format!("{key}:{}{}", dice.pick(&["", " "]), value(dice, depth - 1)));
+        members.push(format!("{key}:{}{}", pick(dice, &["", " "]), value(dice, depth - 1)));
     }
     format!("{{{}}}", members.join(","))
 }
@@ -239,17 +225,17 @@ fn tool(dice: &mut Dice, seed: u64) -> String {
         "_meta",
         "inputSchema",
     ] {
-        if dice.below(if member == "inputSchema" { 20 } else { 3 }) != 0 {
+        if dice.roll(if member == "inputSchema" { 20 } else { 3 }) != 0 {
             let content = match member {
-                "title" | "description" if dice.below(4) != 0 => text(dice),
+                "title" | "description" if dice.roll(4) != 0 => text(dice),
                 _ => value(dice, 4),
             };
             members.push(format!("\"{member}\":{content}"));
         }
     }
-    if dice.below(50) == 0 {
-        let levels = usize::try_from(10 + dice.below(90)).unwrap();
-        let open = dice.pick(&["[", "{\"not\":"]);
+    if dice.roll(50) == 0 {
+        let levels = usize::try_from(10 + dice.roll(90)).unwrap();
+        let open = pick(dice, &["[", "{\"not\":"]);
         let close = if open == "[" { "]" } else { "}" };
         let deep = format!("{}1{}", open.repeat(levels), close.repeat(levels));
         members.push(format!("\"inputSchema\":{deep}"));

@@ -9,6 +9,7 @@
 
 mod canary;
 mod coverage;
+mod dice;
 mod digests;
 mod docs;
 mod edge;

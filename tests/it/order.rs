@@ -7,31 +7,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::dice::Dice;
 use crate::fixtures::{self, Recording};
 use mcp_verdict::engine::{Checkpoint, Claim, Effect, Engine, Limits, Revisions, replay};
 use mcp_verdict::model::fact::Sighting;
 use mcp_verdict::model::ids::{Arrival, Digest16, MILLI, Nanos, Position, SECOND, sane};
 use mcp_verdict::model::policy::Policy;
 use mcp_verdict::model::record::{Record, Verdict};
-
-/// A small seeded generator (SplitMix64): a failing fixture is replayable by its seed.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % sides.max(1) as u64) as usize
-    }
-
-    fn shuffle<T>(&mut self, items: &mut [T]) {
-        for at in (1..items.len()).rev() {
-            items.swap(at, self.roll(at + 1));
-        }
-    }
-}
 
 /// A fixture: its inputs and its policy.
 struct Fixture {
@@ -171,18 +153,18 @@ fn live(fixture: &Fixture, seed: u64) -> (Last, Vec<String>) {
     // Few pieces in most fixtures: a kill and a checkpoint in each life on average.
     let rarely = pieces.len().max(2);
     for (at, piece) in pieces.iter().enumerate() {
-        if dice.roll(rarely) == 0 {
+        if dice.below(rarely) == 0 {
             let slices = engine.checkpoint(Arrival { monotonic: now, wall }).into_slices();
             stored = Stored { slices: slices.collect(), pieces: at, said: said.claims.len() };
         }
-        if dice.roll(rarely) == 0 {
+        if dice.below(rarely) == 0 {
             let now = Arrival { monotonic: now, wall };
             engine = restart(fixture, &stored, &pieces[..at], &mut said, now);
         }
         engine.see(Position(1), piece.clone(), Arrival { monotonic: now, wall });
         now += MILLI;
-        if dice.roll(4) == 0 {
-            now += if dice.roll(3) == 0 { 7 * SECOND } else { SECOND };
+        if dice.below(4) == 0 {
+            now += if dice.below(3) == 0 { 7 * SECOND } else { SECOND };
             said.keep(engine.tick(Arrival { monotonic: now, wall }));
         }
     }

@@ -7,10 +7,10 @@ mod text;
 use std::io::Write;
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde_json::{Value as Json, json};
 
-use super::{ConfigArgs, Exit, Failure, input, tell_mistakes, terminal};
+use super::{ConfigArgs, Exit, Failure, Format, input, tell_mistakes, terminal};
 use crate::config;
 use crate::coverage::{Advice, Part, Recording, Tool, Tried, advice, rules};
 use crate::model::policy::Rule;
@@ -28,12 +28,6 @@ pub struct CoverageArgs {
     /// Evidence rules to try instead: a configuration, `evidence:` alone, or the bare list
     #[arg(long = "try", value_name = "RULES.yaml")]
     rules: Option<PathBuf>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    Text,
-    Json,
 }
 
 pub fn run(args: &CoverageArgs) -> Result<Exit, Failure> {

@@ -5,11 +5,11 @@
 mod text;
 mod trials;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use std::io::Write;
 use std::path::PathBuf;
 
-use super::{ConfigArgs, Exit, Failure, input, terminal};
+use super::{ConfigArgs, Exit, Failure, Format, input, terminal};
 pub use crate::coverage::Recording;
 use crate::engine::Explained;
 use crate::model::record::Verdict;
@@ -42,12 +42,6 @@ pub struct Which {
     /// Trace id: every chain of the trace
     #[arg(long, value_name = "ID")]
     trace: Option<String>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    Text,
-    Json,
 }
 
 pub fn run(args: &ExplainArgs) -> Result<Exit, Failure> {

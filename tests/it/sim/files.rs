@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use mcp_verdict::log::{Medium, Source, Tail};
 
-use super::dice::Dice;
 use super::plant::Plant;
+use crate::dice::Dice;
 
 #[derive(Default, Clone)]
 struct File {

@@ -9,7 +9,6 @@
 //! bound, and nothing waits for ever. A seed that fails comes again: `SIM_SEED=n cargo test sim`.
 //! `SIM_SEEDS=10000` runs so many, from `SIM_FIRST` on.
 
-mod dice;
 mod files;
 mod outside;
 mod plant;

@@ -16,10 +16,10 @@ use mcp_verdict::normalise::sight;
 use mcp_verdict::wire::inflate::Coding;
 use mcp_verdict::wire::{Signal, scan};
 
-use super::dice::Dice;
 use super::outside::{Outside, What};
 use super::plant::Plant;
 use super::scenario::Scenario;
+use crate::dice::Dice;
 
 /// An export on its way into the log.
 struct Arriving {

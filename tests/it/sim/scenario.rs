@@ -10,7 +10,7 @@ use mcp_verdict::model::policy::Policy;
 use mcp_verdict::model::record::{Record, Verdict};
 use mcp_verdict::wire::{Signal, regroup, scan};
 
-use super::dice::Dice;
+use crate::dice::Dice;
 use crate::fixtures::{self, Recording};
 
 /// Last revision of each chain, revision numbers aside.

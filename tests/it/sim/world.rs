@@ -8,12 +8,12 @@ use mcp_verdict::log::settings::{Ack, Settings, Sync};
 use mcp_verdict::log::{Damage, Disk, Log, Writing};
 use mcp_verdict::model::ids::{MILLI, Nanos, SECOND, SpanRef};
 
-use super::dice::Dice;
 use super::files::Files;
 use super::outside::Outside;
 use super::plant::Plant;
 use super::process::{Process, parts};
 use super::scenario::Scenario;
+use crate::dice::Dice;
 
 /// What a seed met, summed over seeds to see that all of it happens.
 pub type Met = std::collections::BTreeMap<&'static str, u64>;
