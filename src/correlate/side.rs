@@ -206,5 +206,6 @@ pub fn together(one: &Answer, other: &Answer) -> Answer {
         failure,
         result_type: one.result_type.or(other.result_type),
         error_text: one.error_text || other.error_text,
+        result: one.result.or(other.result),
     }
 }

@@ -81,6 +81,7 @@ impl Tables {
         self.add_evidence(key, chain, &mut exchange);
         exchange.findings.extend(self.id_findings(key, entry, era));
         exchange.findings.extend(self.token_findings(key, entry));
+        exchange.findings.extend(self.misrouted(key, chain));
         exchange.findings.extend(self.sampled_out(chain));
         exchange.findings.sort();
         exchange.findings.dedup();

@@ -82,6 +82,7 @@ impl Tables {
         self.marks.endings.insert(key);
         self.mark_notes(&chain);
         self.mark_homeless(&chain);
+        self.cross(key, &chain, true);
         let at = (chain.start(), key);
         self.chains.insert(
             key,
@@ -120,12 +121,14 @@ impl Tables {
         }
         self.mark_notes(&entry.chain);
         self.mark_homeless(&entry.chain);
+        self.cross(key, &entry.chain, false);
     }
 
     /// The chain leaves; its scope keeps what it was told, and nothing is judged anew.
     pub(super) fn retire_chain(&mut self, key: SpanRef) {
         let Some(entry) = self.chains.remove(&key) else { return };
         self.unsay(key, &entry);
+        self.uncross(key, &entry.chain);
         for side in entry.chain.sides() {
             remove(&mut self.by_process, &side.process().key, &key);
             self.visit_scope(side.process().key, &entry.scope, false);

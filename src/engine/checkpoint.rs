@@ -22,7 +22,7 @@ use crate::model::fact::{Bone, Fact, FactId, Process, Sighting};
 use crate::model::ids::{Arrival, Digest16, Name, Nanos, TraceId};
 
 /// Changes whenever the bytes below mean something else: an older checkpoint is refused then.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// State as a set of facts.
 #[derive(Default)]

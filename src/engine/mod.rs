@@ -26,6 +26,7 @@ mod case;
 mod chains;
 mod checkpoint;
 mod claims;
+mod crossings;
 mod explain;
 mod few;
 mod fold;

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::crossings::Crossings;
 use super::few::Few;
 use super::interned::Interned;
 use super::limits::Limits;
@@ -195,6 +196,7 @@ pub struct Tables {
     pub touched: BTreeSet<TraceId>,
     /// Chains that are none any more: joined to another, or no request after all.
     pub dropped: BTreeSet<SpanRef>,
+    pub crossings: Crossings,
     pub lookback: LookBack,
     /// Newest sane event time seen.
     pub newest: Nanos,
@@ -253,6 +255,7 @@ impl Tables {
             changed: BTreeSet::new(),
             touched: BTreeSet::new(),
             dropped: BTreeSet::new(),
+            crossings: Crossings::default(),
             lookback: LookBack::default(),
             newest: 0,
             samplers: BTreeSet::new(),

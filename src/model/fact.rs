@@ -212,6 +212,8 @@ pub struct Answer {
     pub result_type: Option<ResultType>,
     /// `result_text_contradicts_flag`: the text begins like an error.
     pub error_text: bool,
+    /// Digest of what a tool gave, where all of it was shown: by it results are told apart.
+    pub result: Option<Digest16>,
 }
 
 /// A failure by the name its dialect gave it, in our words.

@@ -101,6 +101,8 @@ pub struct Said {
     pub is_error: Option<bool>,
     /// The result has the form of a tool's: a list of content items.
     pub content: bool,
+    /// Digest of what the tool gave, where all of it is there.
+    pub given: Option<Digest16>,
     pub structured: Option<Arc<Structured>>,
     /// The text begins like an error.
     pub error_text: bool,
@@ -137,6 +139,7 @@ pub fn answer(value: &Value) -> Said {
         }
         Value::Array(items) => Said {
             result: true,
+            given: given(items, None),
             error_text: items.first().is_some_and(begins_like_an_error),
             ..Said::default()
         },
@@ -170,6 +173,7 @@ fn result(members: &Map<String, Value>) -> Said {
         result: true,
         is_error: error_flag(members),
         content: content.is_some(),
+        given: content.and_then(|items| given(items, structured)),
         structured: structured.and_then(keep_structured),
         error_text: content.and_then(|c| c.first()).is_some_and(begins_like_an_error),
         result_type: text(&["resultType", "result_type"]).and_then(ResultType::parse),
@@ -193,6 +197,24 @@ fn server_name(members: &Map<String, Value>) -> Option<Name> {
         .or_else(|| meta?.get("io.modelcontextprotocol/serverInfo"))?
         .as_object()?;
     Name::some(info.get("name")?.as_str()?)
+}
+
+/// Digest of a tool's content items and structured content. Members that say nothing, and what a
+/// library adds of its own (`_meta`), are left out; a list of anything else has none.
+fn given(items: &[Value], structured: Option<&Value>) -> Option<Digest16> {
+    let told = |(name, value): &(&String, &Value)| {
+        !value.is_null() && !matches!(name.as_str(), "_meta" | "meta")
+    };
+    let mut texts = Vec::new();
+    for item in items {
+        let members = item.as_object().filter(|item| item.contains_key("type"))?;
+        let told = members.iter().filter(told).map(|(name, value)| (name.clone(), value.clone()));
+        texts.push(canonical(&Value::Object(told.collect())));
+    }
+    let structured = structured.filter(|value| !value.is_null());
+    texts.push(structured.map(canonical).unwrap_or_default());
+    let parts: Vec<&[u8]> = texts.iter().map(String::as_bytes).collect();
+    (!items.is_empty() || structured.is_some()).then(|| Digest16::of(&parts))
 }
 
 fn keep_structured(value: &Value) -> Option<Arc<Structured>> {

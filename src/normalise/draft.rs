@@ -172,10 +172,11 @@ impl Draft {
         answer.result_seen |= said.result;
         // A result that leaves the flag out says false: that is the protocol's default.
         let flag = said.is_error.or(said.content.then_some(false));
+        answer.error_text |= said.error_text;
         if self.half.method.as_str() == "tools/call" {
             answer.is_error = flag.or(answer.is_error);
+            answer.result = said.given.or(answer.result);
         }
-        answer.error_text |= said.error_text;
         answer.result_type = said.result_type.or(answer.result_type);
         answer.code = said.code.or(answer.code);
         let call = &mut self.half.call;
@@ -205,6 +206,7 @@ impl Draft {
         self.half.answer.code = said.code;
         self.half.answer.is_error = said.is_error.or(said.content.then_some(false));
         self.half.answer.error_text |= said.error_text;
+        self.half.answer.result = said.given;
         self.half.call.structured = said.structured;
         self.take_page(value);
     }

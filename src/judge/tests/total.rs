@@ -89,7 +89,16 @@ prop_compose! {
         result_type in of(one_of(ResultType::ALL)),
         error_text in any::<bool>(),
     ) -> Answer {
-        Answer { is_error, result_seen, code, http_status, failure, result_type, error_text }
+        Answer {
+            is_error,
+            result_seen,
+            code,
+            http_status,
+            failure,
+            result_type,
+            error_text,
+            result: None,
+        }
     }
 }
 
