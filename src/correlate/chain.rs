@@ -27,6 +27,8 @@ pub struct Chain {
     pub evidence: Vec<Arc<Fact>>,
     pub findings: Vec<Finding>,
     pub traces: BTreeSet<TraceId>,
+    /// A session id that its halves together show to be made up.
+    pub disowned: Option<Name>,
 }
 
 /// First version without sessions and `initialize`.
@@ -44,11 +46,13 @@ pub fn era_of(version: &str) -> Option<Era> {
 
 impl Chain {
     /// Puts together the request that leads and those that joined it, in the order of `joined`.
-    /// The roles of the processes settle the direction of what both ends may send.
+    /// The roles of the processes settle the direction of what both ends may send; `made_up` tells
+    /// whether other requests showed a process to have made up a session id.
     pub fn assemble(
         leader: &TraceRequest,
         members: &[(Joined, &TraceRequest)],
         roles_of: impl Fn(&Digest16) -> Roles,
+        made_up: impl Fn(&Digest16, &Name) -> bool,
     ) -> Self {
         let mut chain = Self {
             asking: leader.pair.asking.clone(),
@@ -61,12 +65,14 @@ impl Chain {
             evidence: leader.evidence.clone(),
             findings: Vec::new(),
             traces: BTreeSet::from([leader.key().trace]),
+            disowned: None,
         };
         chain.note_ambiguous(&leader.ambiguous);
         for (joined, member) in members {
             chain.take(*joined, member);
         }
         chain.take_told();
+        chain.doubt_session(made_up);
         chain.direction = chain.settle_direction(roles_of);
         chain.note_session_change();
         let own = chain.own_findings();
@@ -119,6 +125,27 @@ impl Chain {
                 }
             }
             self.evidence.push(fact);
+        }
+    }
+
+    /// A claimed session id is made up where the caller, recorded by the same instrumentation,
+    /// carries none, or where another request showed that.
+    fn doubt_session(&mut self, made_up: impl Fn(&Digest16, &Name) -> bool) {
+        let Some(answering) = &mut self.answering else { return };
+        let (scope, process) = (&answering.facts[0].scope, answering.facts[0].process.key);
+        let Some((id, provenance @ Provenance::Claimed)) = &mut answering.half.session else {
+            return;
+        };
+        let speaks = |fact: &Arc<Fact>| fact.scope == *scope && matches!(fact.says, Says::Half(_));
+        let silent = self
+            .asking
+            .as_ref()
+            .is_some_and(|asking| asking.half.session.is_none() && asking.facts.iter().any(speaks));
+        if silent {
+            self.disowned = Some(id.clone());
+        }
+        if silent || made_up(&process, id) {
+            *provenance = Provenance::Synthetic;
         }
     }
 

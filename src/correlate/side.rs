@@ -30,7 +30,7 @@ fn weight(fact: &Fact, half: &HalfFact) -> (bool, Rank, usize) {
     let told = [
         half.request_id.is_some(),
         half.tool.is_some(),
-        matches!(half.session, Some((_, Provenance::Wire))),
+        half.session.as_ref().is_some_and(|(_, provenance)| provenance.counts()),
         half.version.is_some(),
         half.server_address.is_some(),
         answer.is_error.is_some(),
@@ -109,7 +109,7 @@ impl Side {
 
     pub fn wire_session(&self) -> Option<&Name> {
         match &self.half.session {
-            Some((id, Provenance::Wire)) => Some(id),
+            Some((id, provenance)) if provenance.counts() => Some(id),
             _ => None,
         }
     }
@@ -148,7 +148,8 @@ pub(super) fn absorb(into: &mut HalfFact, other: &HalfFact) {
     }
     fill(&mut into.tool, &other.tool);
     fill(&mut into.request_id, &other.request_id);
-    if !matches!(into.session, Some((_, Provenance::Wire))) && other.session.is_some() {
+    let strength = |half: &HalfFact| half.session.as_ref().map(|(_, p)| std::cmp::Reverse(*p));
+    if strength(into) < strength(other) {
         into.session.clone_from(&other.session);
     }
     fill(&mut into.version, &other.version);

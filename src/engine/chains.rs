@@ -11,7 +11,7 @@ use crate::correlate::chain::Chain;
 use crate::correlate::join::Joined;
 use crate::correlate::scope::{Partners, ScopeKey, ServerName, key_of};
 use crate::model::fact::FactId;
-use crate::model::ids::{Digest16, SpanRef};
+use crate::model::ids::{Digest16, Name, SpanRef};
 use crate::model::words::{Era, Transport};
 
 impl Tables {
@@ -35,7 +35,10 @@ impl Tables {
         let joined: Vec<(Joined, &_)> =
             members.iter().map(|(joined, request)| (*joined, request.as_ref())).collect();
         let roles = |process: &Digest16| self.roles.get(process).copied().unwrap_or_default();
-        let chain = Arc::new(Chain::assemble(&request, &joined, roles));
+        let made_up = |process: &Digest16, id: &Name| {
+            self.disowned.get(process).is_some_and(|ids| ids.contains_key(id))
+        };
+        let chain = Arc::new(Chain::assemble(&request, &joined, roles, made_up));
         let scope = key_of(&chain, |process| self.partners(process));
         let same = self.chains.get(&key).is_some_and(|e| e.chain == chain && e.scope == scope);
         if same {
@@ -78,6 +81,7 @@ impl Tables {
             self.visit_scope(side.process().key, &scope, true);
         }
         self.partner(key, &chain, true);
+        self.disown(key, &chain, true);
         self.tell_scope(key, &chain, &scope, true);
         self.marks.endings.insert(key);
         self.mark_notes(&chain);
@@ -112,6 +116,7 @@ impl Tables {
             self.visit_scope(side.process().key, &entry.scope, false);
         }
         self.partner(key, &entry.chain, false);
+        self.disown(key, &entry.chain, false);
         self.tell_scope(key, &entry.chain, &entry.scope, false);
         for operation in entry.operation_keys {
             if let Some(found) = self.operations.get_mut(&operation) {
@@ -129,6 +134,7 @@ impl Tables {
         let Some(entry) = self.chains.remove(&key) else { return };
         self.unsay(key, &entry);
         self.uncross(key, &entry.chain);
+        self.keep_disowned(key, &entry.chain);
         for side in entry.chain.sides() {
             remove(&mut self.by_process, &side.process().key, &key);
             self.visit_scope(side.process().key, &entry.scope, false);
@@ -228,6 +234,34 @@ impl Tables {
             }
             let moved = before != all.len();
             self.rescope(client, key, moved);
+        }
+    }
+
+    /// A session id that one request shows to be made up is made up wherever its process claims it.
+    fn disown(&mut self, key: SpanRef, chain: &Chain, add: bool) {
+        let (Some(id), Some(side)) = (&chain.disowned, &chain.answering) else { return };
+        let process = side.process().key;
+        let ids = self.disowned.entry(process).or_default();
+        let before = ids.len();
+        if add {
+            insert(ids, id.clone(), key)
+        } else {
+            remove(ids, id, &key)
+        }
+        let moved = before != ids.len();
+        if ids.is_empty() {
+            self.disowned.remove(&process);
+        }
+        self.rescope(process, key, moved);
+    }
+
+    /// What a forgotten chain showed stays known, by nobody's name.
+    fn keep_disowned(&mut self, key: SpanRef, chain: &Chain) {
+        let (Some(id), Some(side)) = (&chain.disowned, &chain.answering) else { return };
+        let ids = self.disowned.get_mut(&side.process().key);
+        if let Some(shown) = ids.and_then(|ids| ids.get_mut(id)) {
+            shown.remove(&key);
+            shown.insert(SpanRef::default());
         }
     }
 

@@ -37,6 +37,7 @@ pub struct Checkpoint {
 struct Remains {
     roles: Vec<(Digest16, Roles)>,
     samplers: Vec<(Digest16, Name)>,
+    disowned: Vec<(Digest16, Name)>,
     newest: Nanos,
     scopes: Vec<(ScopeKey, Residue)>,
     /// Facts of forgotten traces that a scope or a chain still rests on.
@@ -134,6 +135,7 @@ impl Engine {
         let remains = Remains {
             roles: tables.roles.iter().map(|(process, roles)| (*process, *roles)).collect(),
             samplers: tables.samplers.iter().cloned().collect(),
+            disowned: tables.disowned_before(),
             newest: tables.newest,
             scopes: scopes.map(|(key, scope)| (key.clone(), scope.residue())).collect(),
             forgotten: self.forgotten().into_values().collect(),
@@ -162,6 +164,7 @@ impl Engine {
         let Checkpoint { remains, traces } = checkpoint;
         self.tables.roles = remains.roles.into_iter().collect();
         self.tables.samplers = remains.samplers.into_iter().collect();
+        self.tables.disown_again(remains.disowned);
         for LiveTrace { age, bones, facts } in traces {
             let sighting = Sighting { bones, facts, held: Vec::new() };
             self.tables.see(sighting, now.monotonic.saturating_sub(age));

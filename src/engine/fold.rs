@@ -122,6 +122,10 @@ impl Tables {
             let live = &self.by_process;
             self.roles.retain(|process, _| live.contains_key(process));
         }
+        if self.disowned.len() > MOST {
+            let live = &self.by_process;
+            self.disowned.retain(|process, _| live.contains_key(process));
+        }
         if self.samplers.len() > MOST {
             let live = &self.by_process;
             self.samplers.retain(|(process, _)| live.contains_key(process));

@@ -93,7 +93,7 @@ pub(super) fn session_of(fact: &Fact) -> Option<&Name> {
     let Says::Notification(note) = &fact.says else { return None };
     let era = note.version.as_ref().and_then(|v| crate::correlate::chain::era_of(v));
     match &note.session {
-        Some((id, Provenance::Wire)) if era != Some(Era::Modern) => Some(id),
+        Some((id, provenance)) if provenance.counts() && era != Some(Era::Modern) => Some(id),
         _ => None,
     }
 }

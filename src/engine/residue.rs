@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::scopes::{Ordered, ScopeEntry};
 use super::tables::Tables;
 use crate::correlate::scope::{ScopeKey, ServerName};
-use crate::model::ids::{Name, Nanos, SpanRef};
+use crate::model::ids::{Digest16, Name, Nanos, SpanRef};
 use crate::model::words::Era;
 
 /// What a scope keeps of chains that were forgotten, their control chains aside.
@@ -56,6 +56,23 @@ impl ScopeEntry {
 }
 
 impl Tables {
+    /// Session ids that forgotten chains showed to be made up, by process.
+    pub(super) fn disowned_before(&self) -> Vec<(Digest16, Name)> {
+        let nobody = SpanRef::default();
+        let all = self.disowned.iter().flat_map(|(process, ids)| {
+            let left = ids.iter().filter(|(_, shown)| shown.contains(&nobody));
+            left.map(move |(id, _)| (*process, id.clone()))
+        });
+        all.collect()
+    }
+
+    pub(super) fn disown_again(&mut self, disowned: Vec<(Digest16, Name)>) {
+        for (process, id) in disowned {
+            let ids = self.disowned.entry(process).or_default();
+            ids.insert(id, BTreeSet::from([SpanRef::default()]));
+        }
+    }
+
     /// Gives a scope what it kept of chains that an earlier process forgot.
     pub(super) fn adopt(&mut self, key: &ScopeKey, residue: Residue) {
         self.scope_mut(key).adopt(residue);

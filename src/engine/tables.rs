@@ -168,6 +168,8 @@ pub struct Tables {
     /// Whom a process was seen to talk to, with the chains that show it.
     pub stdio_partners: BTreeMap<Digest16, BTreeMap<Digest16, BTreeSet<SpanRef>>>,
     pub origins: BTreeMap<Digest16, BTreeMap<Name, BTreeSet<SpanRef>>>,
+    /// Session ids that a process was seen to make up, with the chains that show it.
+    pub disowned: BTreeMap<Digest16, BTreeMap<Name, BTreeSet<SpanRef>>>,
     pub notes: BTreeMap<FactId, NoteEntry>,
     pub notes_by_trace: BTreeMap<TraceId, BTreeSet<FactId>>,
     pub notes_by_process: BTreeMap<Digest16, BTreeSet<FactId>>,
@@ -235,6 +237,7 @@ impl Tables {
             process_scopes: BTreeMap::new(),
             stdio_partners: BTreeMap::new(),
             origins: BTreeMap::new(),
+            disowned: BTreeMap::new(),
             notes: BTreeMap::new(),
             notes_by_trace: BTreeMap::new(),
             notes_by_process: BTreeMap::new(),

@@ -163,8 +163,18 @@ pub enum Direction {
 pub enum Provenance {
     /// From the wire.
     Wire,
+    /// The answering end's word alone, from an instrumentation whose asking end shows every id that
+    /// is on the wire: made up, where that end shows none.
+    Claimed,
     /// Made up by an instrumentation: keys at most the half that carries it.
     Synthetic,
+}
+
+impl Provenance {
+    /// Whether the id is the wire's, as far as this half tells.
+    pub fn counts(self) -> bool {
+        self != Self::Synthetic
+    }
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

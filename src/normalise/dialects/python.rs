@@ -1,7 +1,7 @@
 //! The Python SDK's own spans (`mcp-python-sdk`) and FastMCP's (`fastmcp`).
 
 use super::semconv;
-use crate::model::fact::{End, Failure};
+use crate::model::fact::{End, Failure, Provenance};
 use crate::normalise::conventions as key;
 use crate::normalise::draft::Draft;
 use crate::normalise::item::Item;
@@ -31,10 +31,9 @@ pub fn read(item: &Item<'_>) -> Option<Vec<Draft>> {
 
 fn fastmcp(item: &Item<'_>, draft: &mut Draft) {
     // Off HTTP and in the modern era the server makes an id up, a UUID with dashes; what stood in
-    // a header has none.
-    let made_up = draft.half.session.as_ref().is_some_and(|(id, _)| is_uuid(id));
-    if draft.half.end == End::Answering && made_up {
-        draft.synthetic_session();
+    // a header has none. Its client carries an id only where one stood in a header.
+    if let (End::Answering, Some((id, provenance))) = (draft.half.end, &mut draft.half.session) {
+        *provenance = if is_uuid(id) { Provenance::Synthetic } else { Provenance::Claimed };
     }
     // FastMCP answers whatever a tool call raises with a result that has `isError`.
     let raised = item.failed() && item.exceptions().next().is_some();
