@@ -1,19 +1,22 @@
 //! When the engine's state is written beside the log, and how it is found again.
 //!
-//! Promises: a checkpoint holds the facts of every record up to its position, and nothing that was
-//! said but not logged; a record is not forgotten before one does.
+//! Promises: a checkpoint holds the facts of every record up to its position, and what was said and
+//! is not logged; a record is not forgotten before one does.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::effects::Effects;
 use super::judging::{Judging, Left, Snapshot};
-use super::outputs::Outputs;
+use super::outputs::{Output, Outputs};
 use crate::clock::timer;
 use crate::engine::Checkpoint;
-use crate::log::Log;
+use crate::log::{Log, OutId};
 use crate::model::ids::Position;
+use crate::wire::Signal;
 
 /// Records that were or will be appended and that were not handed on yet: to the lanes, to the
 /// engine.
@@ -85,6 +88,10 @@ const LOOK: Duration = Duration::from_secs(1);
 /// hold.
 const TIME: Duration = Duration::from_secs(60);
 const GROWTH: u64 = 64 << 20;
+/// And again after this, where the log takes nothing of ours: what may go makes room.
+const AGAIN: Duration = Duration::from_secs(3);
+/// How long the log may take for what was said before.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 impl Checkpoints {
     /// Writes one whenever it is due, for ever.
@@ -98,13 +105,14 @@ impl Checkpoints {
             // Segments that went make room for as much again.
             bytes = bytes.min(usage.bytes);
             let due = at.elapsed() >= TIME || usage.bytes - bytes >= growth;
-            if !due || self.log.head() == written {
+            let stuck = self.outputs.is_stuck() && at.elapsed() >= AGAIN;
+            if !stuck && (!due || self.log.head() == written) {
                 continue;
             }
             let position = self.unfolded.seen(&*self.log);
             let Some(snapshot) = self.judging.snapshot().await else { return };
-            // What the engine said before is logged, or never will be.
-            self.outputs.flush().await;
+            // What was said by then is logged by now; where the log has no room it is written here.
+            let _ = tokio::time::timeout(PATIENCE, self.outputs.flush()).await;
             self.write(position, snapshot).await;
             (written, at, bytes) = (position, timer(), self.log.usage().bytes);
         }
@@ -120,33 +128,80 @@ impl Checkpoints {
 
     async fn write(&self, position: Position, snapshot: Snapshot) {
         let log = self.log.clone();
+        let Snapshot { engine, told, handed } = snapshot;
+        let unsaid = written(&self.outputs.unlogged(handed));
         let write = move || {
-            let first = std::iter::once(snapshot.told);
-            log.write_checkpoint(position, &mut first.chain(snapshot.engine.into_slices()))
+            let first = [told, unsaid].into_iter();
+            log.write_checkpoint(position, NEEDED, &mut first.chain(engine.into_slices()))
         };
-        match tokio::task::spawn_blocking(write).await {
-            Ok(Ok(0)) => {}
-            Ok(Ok(left_out)) => {
-                tracing::warn!(left_out, "the oldest chains found no room in the checkpoint");
+        let left_out = match tokio::task::spawn_blocking(write).await {
+            Ok(Ok(left_out)) => left_out,
+            Ok(Err(error)) => {
+                tracing::error!(%error, "the checkpoint cannot be written: the last one stays");
+                return;
             }
-            Ok(Err(error)) => tracing::error!(%error, "the checkpoint cannot be written"),
             // The pool ends with the process.
-            Err(_) => {}
+            Err(_) => return,
+        };
+        self.outputs.secure(handed);
+        if left_out > 0 {
+            tracing::warn!(left_out, "the oldest chains found no room in the checkpoint");
         }
     }
 }
 
-/// What an earlier process left in the log; all of it, or the log alone.
-pub fn left(log: &dyn Log, effects: &mut Effects) -> Left {
+/// What was told, what is still to be logged, and of the engine what was said of whom: without
+/// these a revision might be said twice with other content.
+const NEEDED: usize = 3;
+
+/// An output as a checkpoint holds it.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    signal: u8,
+    bytes: Vec<u8>,
+    items: usize,
+    ids: Vec<OutId>,
+}
+
+fn written(outputs: &[Output]) -> Vec<u8> {
+    let kept = |output: &Output| Kept {
+        signal: output.signal as u8,
+        bytes: output.bytes.to_vec(),
+        items: output.items,
+        ids: output.ids.clone(),
+    };
+    let kept: Vec<Kept> = outputs.iter().map(kept).collect();
+    // Values in memory can always be written to memory.
+    postcard::to_stdvec(&kept).unwrap_or_default()
+}
+
+/// The outputs back; `None` where the bytes are not what this version writes.
+fn outputs(bytes: &[u8]) -> Option<Vec<Output>> {
+    let output = |kept: Kept| {
+        let signal = Signal::ALL.into_iter().find(|signal| *signal as u8 == kept.signal)?;
+        let Kept { bytes, items, ids, .. } = kept;
+        Some(Output { signal, bytes: bytes.into(), items, ids })
+    };
+    postcard::from_bytes::<Vec<Kept>>(bytes).ok()?.into_iter().map(output).collect()
+}
+
+/// What an earlier process left beside the log, and what it had said and not logged; all of it, or
+/// the log alone.
+pub fn left(log: &dyn Log, effects: &mut Effects) -> (Left, Vec<Output>) {
     let goes_on = log.survives();
-    let Some(found) = log.take_checkpoint() else { return Left { engine: None, goes_on } };
-    let read = found.slices.split_first().and_then(|(told, engine)| {
-        let engine = Checkpoint::from_slices(engine)?;
-        effects.take_up(told).then_some(engine)
-    });
+    let Some(found) = log.take_checkpoint() else {
+        return (Left { engine: None, goes_on }, Vec::new());
+    };
+    let read = match &found.slices[..] {
+        [told, unsaid, engine @ ..] => {
+            Checkpoint::from_slices(engine).zip(outputs(unsaid)).filter(|_| effects.take_up(told))
+        }
+        _ => None,
+    };
     if read.is_none() {
         tracing::warn!("the checkpoint is refused: the log alone is read again");
         log.refuse_checkpoint();
     }
-    Left { engine: read, goes_on }
+    let (engine, unsaid) = read.unzip();
+    (Left { engine, goes_on }, unsaid.unwrap_or_default())
 }

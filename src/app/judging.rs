@@ -43,6 +43,8 @@ pub struct Left {
 pub struct Snapshot {
     pub engine: Checkpoint,
     pub told: Vec<u8>,
+    /// Outputs that were handed over by then: what the engine has said is in them.
+    pub handed: u64,
 }
 
 /// What a reload changes of judging.
@@ -285,11 +287,17 @@ impl Thread {
     }
 
     fn snapshot(&self) -> Snapshot {
-        Snapshot { engine: self.engine.checkpoint(clock::now()), told: self.effects.told() }
+        let handed = self.effects.parts.outputs.handed();
+        let engine = self.engine.checkpoint(clock::now());
+        Snapshot { engine, told: self.effects.told(), handed }
     }
 
     fn tick(&mut self) {
         self.progress.ticking.store(false, Ordering::Relaxed);
+        // What cannot be logged is not said: facts wait, and are judged by what is known then.
+        if self.effects.parts.outputs.is_congested() {
+            return;
+        }
         let began = clock::now();
         let effects = self.engine.tick(began);
         self.publish();

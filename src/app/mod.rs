@@ -16,6 +16,7 @@ pub mod process;
 mod records;
 mod release;
 pub mod settings;
+pub mod unsaid;
 mod watch;
 
 use std::fmt;
@@ -35,12 +36,12 @@ use crate::page::board::Recorder;
 use crate::page::{self, Board};
 use crate::receive::{self, ListenError, Page, Receivers};
 use crate::telemetry::health::Health;
-use crate::telemetry::{self, Meters, VerdictMeters, registry};
+use crate::telemetry::{self, Meters, VerdictMeters};
 use checkpoints::Checkpoints;
 use checkpoints::Unfolded;
 use effects::Effects;
 use judging::Judging;
-use outputs::Outputs;
+use outputs::{Output, Outputs};
 use own_metrics::OwnMetrics;
 use pinning::{Pinning, Places};
 use pipeline::{Entrance, Pipeline};
@@ -103,6 +104,8 @@ struct Core {
     hold: Arc<Hold>,
     judging: Judging,
     outputs: Outputs,
+    /// What an earlier process said, and the log had no room for.
+    unsaid: Vec<Output>,
     meters: Arc<Meters>,
     pipeline: Arc<Pipeline>,
     board: Arc<Board>,
@@ -131,8 +134,9 @@ impl App {
     /// # Errors
     /// As [`App::start`], and when the log cannot be read.
     pub async fn start_on(settings: &Settings, log: Arc<dyn Log>) -> Result<Self, StartError> {
-        let core = Core::start(settings, log)?;
-        let resumed = core.pipeline.resume().await;
+        let mut core = Core::start(settings, log)?;
+        let unsaid = std::mem::take(&mut core.unsaid);
+        let resumed = core.pipeline.resume(unsaid, &core.outputs).await;
         let resumed = resumed.map_err(|error| StartError::Log(error.to_string()))?;
         if resumed > 0 {
             tracing::info!(resumed, "records of an earlier run are taken up");
@@ -193,6 +197,7 @@ impl App {
         }
         let checkpoints = self.core.checkpoints();
         let Core { judging, outputs, meters, outbox, log, pinning, .. } = self.core;
+        let said = outputs.clone();
         // Held spans leave with what is known, after what was said of them is logged.
         let known = tokio::time::timeout(left() / 2, judging.drain()).await;
         let _ = tokio::time::timeout(left() / 4, pinning.round()).await;
@@ -203,6 +208,10 @@ impl App {
         let owed = outbox.drain(left().mul_f32(0.9)).await;
         if let Ok(Some(known)) = known {
             let _ = tokio::time::timeout(left(), checkpoints.write_last(known)).await;
+        }
+        let lost = said.lost();
+        if lost > 0 {
+            tracing::error!(lost, "events and verdict spans found no room in the log");
         }
         let last = log.clone();
         // Marks of the last deliveries: a device that hangs is not waited for.
@@ -223,13 +232,11 @@ impl Core {
         let exporters = settings::exporters(settings);
         let outbox = Arc::new(Outbox::new(&exporters, log.clone(), &counters)?);
         own_metrics.connect(outbox.clone());
-        let lost = meter.u64_counter(registry::OUTPUTS_LOST).build();
         let unfolded = Arc::<Unfolded>::default();
         let outputs = Outputs::start(outputs::Writer {
             log: log.clone(),
             outbox: outbox.clone(),
             unfolded: unfolded.clone(),
-            lost,
         });
         let hold = Arc::new(Hold::new(settings::size(settings.limits.held_spans)));
         let judged = VerdictMeters::new(&meter, settings::size(settings.limits.label_values));
@@ -246,7 +253,7 @@ impl Core {
             recorder: Recorder::new(board.clone(), asked::remembered(settings)),
         });
         let engine = Engine::new(policy.clone(), settings::engine(settings));
-        let left = checkpoints::left(&*log, &mut effects);
+        let (left, unsaid) = checkpoints::left(&*log, &mut effects);
         let settle = Duration::from_nanos(policy.settle);
         let judging = Judging::start(engine, effects, board.clone(), settle, left);
         let judging = judging.map_err(|error| StartError::Thread(error.to_string()))?;
@@ -270,7 +277,7 @@ impl Core {
         });
         let pinning = Pinning::new(board.clone(), Places::of(settings));
         tokio::spawn(pinning.clone().run());
-        Ok(Core { log, outbox, hold, judging, outputs, meters, pipeline, board, pinning })
+        Ok(Core { log, outbox, hold, judging, outputs, unsaid, meters, pipeline, board, pinning })
     }
 
     /// Another policy for what is received from now on; nothing changes where its lockfile cannot

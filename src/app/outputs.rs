@@ -1,14 +1,19 @@
 //! What of ours leaves: events and verdict spans, logged before they are sent, and spans that name
 //! a verdict, sent after it is logged.
+//!
+//! Promises: nothing is dropped that the log does not take now; it waits, and so does judging once
+//! much waits. What a checkpoint holds of it is as safe as what is logged.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
-use opentelemetry::KeyValue;
-use opentelemetry::metrics::Counter;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use super::checkpoints::Unfolded;
+use super::unsaid::Unsaid;
+use crate::clock::timer;
 use crate::export::{Due, Origin, Outbox, Parcel};
 use crate::log::{Kind, Log, OutId, Part, Record, Refused};
 use crate::wire::Signal;
@@ -68,74 +73,208 @@ impl Gathered {
 }
 
 /// An export request of our own making.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
-    signal: Signal,
-    bytes: Bytes,
-    items: usize,
-    ids: Vec<OutId>,
+    pub signal: Signal,
+    pub bytes: Bytes,
+    pub items: usize,
+    pub ids: Vec<OutId>,
 }
 
-enum Event {
-    Output(Output),
-    Release(Vec<Parcel>),
-    Flush(oneshot::Sender<()>),
+impl Output {
+    /// Whether a record of the log is this.
+    pub fn is(&self, record: &Record) -> bool {
+        let same = |ids: &[OutId]| ids == self.ids && record.payload == self.bytes;
+        record.signal == self.signal && matches!(&record.kind, Kind::Out(ids) if same(ids))
+    }
 }
 
-/// Takes outputs in order; full, it makes the engine wait, never the network.
+/// Takes outputs in order, and logs and sends them; who hands over never waits.
 #[derive(Clone)]
 pub struct Outputs {
-    sender: mpsc::Sender<Event>,
+    shared: Arc<Shared>,
 }
 
-const WAITING: usize = 256;
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    /// Rings when there is something new to do, and when something was done.
+    new: Notify,
+    done: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    unsaid: Unsaid<Output, Vec<Parcel>>,
+    /// Of what is not logged.
+    bytes: usize,
+    /// A release is on its way between the queue and the lanes.
+    is_leaving: bool,
+    /// Since when the log refuses the next one.
+    refused: Option<Instant>,
+}
+
+/// When so much waits, nothing more is judged: the engine keeps facts, and intake ends where the
+/// log is full.
+const CONGESTED: usize = 8 << 20;
+/// How long it is waited before the log is asked again.
+const SOON: Duration = Duration::from_millis(20);
+const LATER: Duration = Duration::from_secs(1);
+/// The log refuses for so long: only a checkpoint may make room.
+const STUCK: Duration = Duration::from_secs(1);
 
 impl Outputs {
     /// Starts the task that logs and sends.
     pub fn start(writer: Writer) -> Self {
-        let (sender, mut events) = mpsc::channel(WAITING);
-        tokio::spawn(async move {
-            while let Some(event) = events.recv().await {
-                match event {
-                    Event::Output(output) => writer.say(output).await,
-                    Event::Release(parcels) => {
-                        for parcel in parcels {
-                            writer.release(parcel).await;
-                        }
-                    }
-                    // Who asked may have stopped waiting.
-                    Event::Flush(done) => {
-                        let _ = done.send(());
-                    }
-                }
-            }
-        });
-        Outputs { sender }
+        let outputs = Outputs { shared: Arc::default() };
+        tokio::spawn(outputs.clone().run(writer));
+        outputs
     }
 
-    /// Hands over one output, from a thread that may wait.
-    pub fn push(&self, output: Option<Output>) {
-        if let Some(output) = output {
-            // The task ends with the process.
-            let _ = self.sender.blocking_send(Event::Output(output));
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Every change below is whole before anything can panic.
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn run(self, writer: Writer) {
+        let mut wait = SOON;
+        loop {
+            self.let_go(&writer).await;
+            let next = self.state().unsaid.next().map(|(number, output)| (number, output.clone()));
+            let Some((number, output)) = next else {
+                wait = SOON;
+                self.shared.new.notified().await;
+                continue;
+            };
+            let bytes = output.bytes.len();
+            match writer.say(output).await {
+                Ok(()) => {
+                    wait = SOON;
+                    self.note_logged(number, bytes);
+                }
+                Err(error) => {
+                    self.note_refusal(&error);
+                    // What is in a checkpoint meanwhile lets spans go.
+                    let _ = tokio::time::timeout(wait, self.shared.new.notified()).await;
+                    wait = (wait * 2).min(LATER);
+                }
+            }
         }
     }
 
-    /// Hands over spans that leave once everything handed over before is logged: no verdict is seen
+    /// Spans leave whose verdicts are safe.
+    async fn let_go(&self, writer: &Writer) {
+        loop {
+            let Some(parcels) = self.leaving() else { break };
+            for parcel in parcels {
+                writer.release(parcel).await;
+            }
+        }
+        self.shared.done.notify_waiters();
+    }
+
+    fn note_logged(&self, number: u64, bytes: usize) {
+        let mut state = self.state();
+        state.unsaid.logged(number);
+        state.bytes -= bytes;
+        state.refused = None;
+        drop(state);
+        self.shared.done.notify_waiters();
+    }
+
+    fn leaving(&self) -> Option<Vec<Parcel>> {
+        let mut state = self.state();
+        let leaving = state.unsaid.leaving();
+        state.is_leaving = leaving.is_some();
+        leaving
+    }
+
+    fn note_refusal(&self, error: &Refused) {
+        let mut state = self.state();
+        if state.refused.is_none() {
+            state.refused = Some(timer());
+            tracing::warn!(%error, "events and verdict spans wait until the log takes them");
+        }
+    }
+
+    /// Hands over one output.
+    pub fn push(&self, output: Option<Output>) {
+        if let Some(output) = output {
+            let mut state = self.state();
+            state.bytes += output.bytes.len();
+            state.unsaid.say(output);
+            drop(state);
+            self.shared.new.notify_one();
+        }
+    }
+
+    /// Hands over spans that leave once everything handed over before is safe: no verdict is seen
     /// that a next process would not know of.
     pub fn release(&self, parcels: Vec<Parcel>) {
         if !parcels.is_empty() {
-            // The task ends with the process.
-            let _ = self.sender.blocking_send(Event::Release(parcels));
+            self.state().unsaid.follow(parcels);
+            self.shared.new.notify_one();
         }
+    }
+
+    /// Whether so much waits that nothing should be added to it.
+    pub fn is_congested(&self) -> bool {
+        self.state().bytes >= CONGESTED
+    }
+
+    /// How long the log has refused what is next; `None` where it does not.
+    pub fn refused(&self) -> Option<Duration> {
+        self.state().refused.map(|since| since.elapsed())
+    }
+
+    /// Whether the log refuses for so long that a checkpoint must make room.
+    pub fn is_stuck(&self) -> bool {
+        self.refused().is_some_and(|since| since >= STUCK)
+    }
+
+    /// How many outputs were handed over so far.
+    pub fn handed(&self) -> u64 {
+        self.state().unsaid.handed()
     }
 
     /// Waits until everything handed over before is logged and on its way.
     pub async fn flush(&self) {
-        let (done, flushed) = oneshot::channel();
-        if self.sender.send(Event::Flush(done)).await.is_ok() {
-            // An ended task has nothing to flush.
-            let _ = flushed.await;
+        loop {
+            let done = self.shared.done.notified();
+            let mut done = std::pin::pin!(done);
+            // From here on no ring is missed.
+            done.as_mut().enable();
+            if self.is_idle() {
+                return;
+            }
+            done.await;
         }
+    }
+
+    fn is_idle(&self) -> bool {
+        let state = self.state();
+        state.unsaid.is_empty() && !state.is_leaving
+    }
+
+    /// Bytes that wait.
+    pub fn waiting(&self) -> usize {
+        self.state().bytes
+    }
+
+    /// Of the first so many outputs those that are not logged.
+    pub fn unlogged(&self, handed: u64) -> Vec<Output> {
+        self.state().unsaid.unlogged(handed).cloned().collect()
+    }
+
+    /// The first so many outputs are logged or in a checkpoint.
+    pub fn secure(&self, handed: u64) {
+        self.state().unsaid.secure(handed);
+        self.shared.new.notify_one();
+    }
+
+    /// Items that are neither logged nor in a checkpoint: they end with the process.
+    pub fn lost(&self) -> usize {
+        self.state().unsaid.unsafe_things().map(|output| output.items).sum()
     }
 }
 
@@ -144,16 +283,14 @@ pub struct Writer {
     pub log: Arc<dyn Log>,
     pub outbox: Arc<Outbox>,
     pub unfolded: Arc<Unfolded>,
-    pub lost: Counter<u64>,
 }
 
 impl Writer {
-    async fn say(&self, output: Output) {
+    /// # Errors
+    /// When the log does not take it now.
+    async fn say(&self, output: Output) -> Result<(), Refused> {
         let Output { signal, bytes, items, ids } = output;
-        if let Err(error) = self.send(Kind::Out(ids), signal, bytes, items).await {
-            self.lost.add(items as u64, &[KeyValue::new("reason", "not_logged")]);
-            tracing::warn!(%error, items, "events or verdict spans were dropped");
-        }
+        self.send(Kind::Out(ids), signal, bytes, items).await
     }
 
     /// Held spans leave from memory, unless an exporter is so far behind that they go to the log

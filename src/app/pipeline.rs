@@ -8,6 +8,7 @@ use arc_swap::ArcSwap;
 
 use super::checkpoints::{Ticket, Unfolded};
 use super::judging::{Judging, Room};
+use super::outputs::{Output, Outputs};
 use super::records::{Live, held, leave_untimed, parcel, received, rest};
 use super::release::Release;
 use crate::export::{Hold, Outbox};
@@ -127,11 +128,12 @@ impl Pipeline {
     }
 
     /// Takes up what a log holds from before, in its order: what is not delivered leaves, the
-    /// engine sees all of it again and is told what was said already. It judges from then on.
+    /// engine sees all of it again and is told what was said already. What is still to be logged
+    /// of it, `unsaid`, goes to `outputs`. The engine judges from then on.
     ///
     /// # Errors
     /// When the log cannot be read.
-    pub async fn resume(&self) -> io::Result<usize> {
+    pub async fn resume(&self, mut unsaid: Vec<Output>, outputs: &Outputs) -> io::Result<usize> {
         let (mut count, mut after) = (0, Position(0));
         loop {
             // Nobody looks for it in the log before it was handed on.
@@ -141,9 +143,12 @@ impl Pipeline {
             after = last.position;
             for record in page {
                 count += usize::from(record.marks != [Mark::Done]);
+                // It was logged after the checkpoint that holds it.
+                unsaid.retain(|output| !output.is(&record.record));
                 self.take_up(record).await;
             }
         }
+        unsaid.into_iter().for_each(|output| outputs.push(Some(output)));
         self.judging.begin().await;
         Ok(count)
     }

@@ -21,6 +21,8 @@ impl Core {
             meter.u64_observable_gauge(name).with_callback(move |o| o.observe(value(), &[])).build()
         };
         let (log, hold, judging) = (&self.log, &self.hold, &self.judging);
+        let of = self.outputs.clone();
+        gauge(registry::OUTPUTS_WAITING, Box::new(move || of.waiting() as u64));
         let of = log.clone();
         gauge(registry::STORAGE_BYTES, Box::new(move || of.usage().bytes));
         let of = log.clone();
@@ -44,6 +46,8 @@ impl Core {
         health.add(move || vec![storage_report(&of.log.usage(), of.backlog)]);
         let of = self.judging.clone();
         health.add(move || vec![engine_report(&of)]);
+        let of = self.outputs.clone();
+        health.add(move || vec![Report::moving("outputs", of.refused())]);
         health
     }
 }

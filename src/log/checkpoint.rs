@@ -7,8 +7,9 @@
 //! these), then slices (length, CRC32C, zstd), then an end (a length of `u32::MAX`, and how many
 //! slices came before, with CRC32C). Integers are little-endian.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 
+use super::disk::is_full;
 use crate::model::ids::Position;
 use crate::wire::inflate::{Coding, Limits, inflate};
 
@@ -27,42 +28,74 @@ const LEVEL: i32 = 1;
 /// A slice is far smaller, inflated too.
 const SLICE: usize = 256 << 20;
 
-/// Writes slices in their order as long as they fit into `room` bytes. How many found no room.
+/// Where a checkpoint is written, a piece at a time.
+pub trait Paper {
+    /// Appends all of the bytes, or nothing of them.
+    ///
+    /// # Errors
+    /// `StorageFull` or `QuotaExceeded` when there is no room for them: fewer may fit. Else when the
+    /// medium failed.
+    fn put(&mut self, bytes: &[u8]) -> io::Result<()>;
+}
+
+/// A file in memory has room.
+impl Paper for Vec<u8> {
+    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.extend_from_slice(bytes);
+        Ok(())
+    }
+}
+
+/// Writes slices in their order as long as there is room; the first `needed` must find it. How many
+/// found none.
 ///
 /// # Errors
-/// When the medium failed.
+/// When there is no room for what is needed, or the medium failed.
 pub fn write(
-    out: &mut dyn Write,
+    paper: &mut dyn Paper,
     format: u32,
     position: Position,
+    needed: usize,
     slices: &mut dyn Iterator<Item = Vec<u8>>,
-    room: u64,
 ) -> io::Result<u64> {
     let mut head = Vec::with_capacity(HEAD + 4);
     head.extend_from_slice(MAGIC);
     head.extend_from_slice(&format.to_le_bytes());
     head.extend_from_slice(&position.0.to_le_bytes());
     head.extend_from_slice(&crc32c::crc32c(&head).to_le_bytes());
-    out.write_all(&head)?;
-    let (mut used, mut count, mut left_out) = (2 * head.len() as u64, 0_u32, 0);
+    paper.put(&head)?;
+    let (mut count, mut left_out) = (0_u32, 0);
     for slice in slices {
-        let packed = zstd::bulk::compress(&slice, LEVEL)?;
-        let length = u32::try_from(packed.len()).ok().filter(|length| *length < END);
-        let fits = used + packed.len() as u64 + 8 <= room && slice.len() <= SLICE;
-        let (Some(length), true) = (length, fits && left_out == 0) else {
-            left_out += 1;
-            continue;
+        let put = match left_out {
+            0 => framed(&slice)?.map_or_else(too_large, |framed| paper.put(&framed)),
+            // Of what has an order the first part is kept.
+            _ => too_large(),
         };
-        out.write_all(&length.to_le_bytes())?;
-        out.write_all(&crc32c::crc32c(&packed).to_le_bytes())?;
-        out.write_all(&packed)?;
-        used += packed.len() as u64 + 8;
-        count += 1;
+        match put {
+            Ok(()) => count += 1,
+            Err(error) if !is_full(&error) || (count as usize) < needed => return Err(error),
+            Err(_) => left_out += 1,
+        }
     }
-    out.write_all(&END.to_le_bytes())?;
-    out.write_all(&count.to_le_bytes())?;
-    out.write_all(&crc32c::crc32c(&count.to_le_bytes()).to_le_bytes())?;
+    let mut end = END.to_le_bytes().to_vec();
+    end.extend_from_slice(&count.to_le_bytes());
+    end.extend_from_slice(&crc32c::crc32c(&count.to_le_bytes()).to_le_bytes());
+    paper.put(&end)?;
     Ok(left_out)
+}
+
+/// A slice as it stands in the file; `None` where it is larger than any may be.
+fn framed(slice: &[u8]) -> io::Result<Option<Vec<u8>>> {
+    let packed = zstd::bulk::compress(slice, LEVEL)?;
+    let length = u32::try_from(packed.len()).ok().filter(|length| *length < END);
+    Ok(length.filter(|_| slice.len() <= SLICE).map(|length| {
+        let sum = crc32c::crc32c(&packed);
+        [&length.to_le_bytes()[..], &sum.to_le_bytes(), &packed].concat()
+    }))
+}
+
+fn too_large() -> io::Result<()> {
+    Err(io::ErrorKind::StorageFull.into())
 }
 
 /// Reads a file back.
@@ -137,11 +170,30 @@ mod tests {
 
     use super::*;
 
-    fn file(slices: &[Vec<u8>], room: u64) -> (Vec<u8>, u64) {
-        let mut out = Vec::new();
+    struct Sheet {
+        bytes: Vec<u8>,
+        room: usize,
+    }
+
+    impl Paper for Sheet {
+        fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+            if self.bytes.len() + bytes.len() > self.room {
+                return too_large();
+            }
+            self.bytes.extend_from_slice(bytes);
+            Ok(())
+        }
+    }
+
+    fn put(slices: &[Vec<u8>], room: usize, needed: usize) -> io::Result<(Vec<u8>, u64)> {
+        let mut sheet = Sheet { bytes: Vec::new(), room };
         let mut all = slices.iter().cloned();
-        let left_out = write(&mut out, 7, Position(1 << 40 | 5), &mut all, room).unwrap();
-        (out, left_out)
+        let left_out = write(&mut sheet, 7, Position(1 << 40 | 5), needed, &mut all)?;
+        Ok((sheet.bytes, left_out))
+    }
+
+    fn file(slices: &[Vec<u8>], room: usize) -> (Vec<u8>, u64) {
+        put(slices, room, 0).unwrap()
     }
 
     fn slices() -> Vec<Vec<u8>> {
@@ -150,22 +202,29 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let (bytes, left_out) = file(&slices(), u64::MAX);
+        let (bytes, left_out) = file(&slices(), usize::MAX);
         let found = read(&mut bytes.as_slice(), 7).unwrap();
         assert_eq!((found.position, found.slices, left_out), (Position(1 << 40 | 5), slices(), 0));
     }
 
     #[test]
     fn the_first_find_room() {
-        let (bytes, left_out) = file(&slices(), 90);
-        assert!(bytes.len() <= 90, "{}", bytes.len());
+        let (bytes, left_out) = file(&slices(), 60);
+        assert!(bytes.len() <= 60, "{}", bytes.len());
         let found = read(&mut bytes.as_slice(), 7).unwrap();
-        assert_eq!((found.slices, left_out), (vec![b"first".to_vec()], 2));
+        assert!(found.slices == [b"first".to_vec()] && left_out == 2, "{left_out} left out");
+    }
+
+    #[test]
+    fn what_is_needed_finds_room_or_nothing_is_written() {
+        assert_eq!(put(&slices(), 60, 1).unwrap().1, 2);
+        let error = put(&slices(), 60, 2).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
     }
 
     #[test]
     fn another_format_is_refused_by_name() {
-        let (bytes, _) = file(&slices(), u64::MAX);
+        let (bytes, _) = file(&slices(), usize::MAX);
         let error = read(&mut bytes.as_slice(), 8).unwrap_err();
         assert_eq!(error.to_string(), "it is of format 7, and this version reads 8");
     }
@@ -173,7 +232,7 @@ mod tests {
     proptest! {
         #[test]
         fn damage_anywhere_refuses_all(at in 0_usize..1_000, bit in 0_u8..8) {
-            let (mut bytes, _) = file(&slices(), u64::MAX);
+            let (mut bytes, _) = file(&slices(), usize::MAX);
             let at = at % bytes.len();
             bytes[at] ^= 1 << bit;
             prop_assert!(read(&mut bytes.as_slice(), 7).is_err());
@@ -183,7 +242,7 @@ mod tests {
         #[test]
         fn any_bytes_are_read(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = read(&mut bytes.as_slice(), 7);
-            let mut whole = file(&[], u64::MAX).0[..HEAD + 4].to_vec();
+            let mut whole = file(&[], usize::MAX).0[..HEAD + 4].to_vec();
             whole.extend(bytes);
             let _ = read(&mut whole.as_slice(), 7);
         }

@@ -17,6 +17,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
 pub use checkpoint::Checkpoint;
@@ -38,7 +39,7 @@ pub enum Kind {
 }
 
 /// Names one revision of one chain's verdict, so that it is never sent twice with other content.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutId {
     pub chain: Digest16,
     /// The span that the chain is known by.
@@ -200,14 +201,14 @@ pub trait Log: Send + Sync {
 
     /// Replaces the checkpoint: facts of every record up to `position` are in `slices`, the most
     /// needed first. Records up to there may be forgotten once they are done. How many slices found
-    /// no room.
+    /// no room; the first `needed` do, or the old checkpoint stays.
     ///
     /// # Errors
-    /// When the medium failed: the old one stays. Where the medium is full it goes, and so does
-    /// what is done, so that there is room again.
+    /// When there is no room for what is needed, or the medium failed: the old one stays.
     fn write_checkpoint(
         &self,
         _position: Position,
+        _needed: usize,
         _slices: &mut dyn Iterator<Item = Vec<u8>>,
     ) -> std::io::Result<u64> {
         Ok(0)

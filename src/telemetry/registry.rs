@@ -30,16 +30,16 @@ pub const STORAGE_BYTES: &str = "mcp_verdict.storage.bytes";
 pub const STORAGE_RECORDS: &str = "mcp_verdict.storage.records";
 pub const STORAGE_DAMAGED: &str = "mcp_verdict.storage.damaged";
 pub const ENGINE_QUEUE: &str = "mcp_verdict.engine.queue";
-pub const OUTPUTS_LOST: &str = "mcp_verdict.outputs_lost";
+pub const OUTPUTS_WAITING: &str = "mcp_verdict.outputs.waiting";
 
 /// How the process does.
 pub const PROCESS_METRICS: &[Row] = &[
     gauge(HELD_BYTES, &[], "Copies of spans that wait for their verdict."),
     gauge(STORAGE_BYTES, &[], "Bytes that count against storage.max_size."),
     gauge(STORAGE_RECORDS, &[], "Records that are not done."),
-    counter(STORAGE_DAMAGED, &["kind"], "Damage that was found and set aside at the start."),
+    counter(STORAGE_DAMAGED, &["kind"], "What was found damaged, or left out, by kind."),
     gauge(ENGINE_QUEUE, &[], "Exports that wait for the engine."),
-    counter(OUTPUTS_LOST, &["reason"], "Events and verdict spans that could not be logged."),
+    gauge(OUTPUTS_WAITING, &[], "Bytes of events and verdict spans that are not logged yet."),
     counter("otelcol_receiver_accepted_spans", &["receiver", "transport"], "Spans taken."),
     counter("otelcol_receiver_accepted_log_records", &["receiver", "transport"], "Records taken."),
     counter("otelcol_receiver_accepted_metric_points", &["receiver", "transport"], "Points taken."),

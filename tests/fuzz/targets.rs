@@ -203,13 +203,8 @@ pub fn checkpoint(bytes: &[u8]) {
     let (remains, traces) = rest.split_at(rest.len().min(u32::from_le_bytes(*length) as usize));
     let slices = [remains.to_vec(), traces.to_vec()];
     let mut file = Vec::new();
-    let left_out = checkpoint_file::write(
-        &mut file,
-        FORMAT,
-        Position(7),
-        &mut slices.iter().cloned(),
-        u64::MAX,
-    );
+    let left_out =
+        checkpoint_file::write(&mut file, FORMAT, Position(7), 0, &mut slices.iter().cloned());
     assert_eq!(left_out.expect("memory suffices"), 0);
     let read = checkpoint_file::read(&mut file.as_slice(), FORMAT).expect("our own file");
     assert_eq!((read.position, &read.slices[..]), (Position(7), &slices[..]));

@@ -17,16 +17,20 @@ pub enum Damage {
     Torn,
     /// The log ends before what the checkpoint speaks of.
     Lost,
+    /// A part of what is known that found no room in a checkpoint: known as long as this process
+    /// lives.
+    LeftOut,
 }
 
 impl Damage {
-    pub const ALL: [Damage; 6] = [
+    pub const ALL: [Damage; 7] = [
         Damage::Record,
         Damage::Order,
         Damage::UnknownFile,
         Damage::Checkpoint,
         Damage::Torn,
         Damage::Lost,
+        Damage::LeftOut,
     ];
 
     pub fn name(self) -> &'static str {
@@ -37,6 +41,7 @@ impl Damage {
             Damage::Checkpoint => "checkpoint",
             Damage::Torn => "torn",
             Damage::Lost => "lost",
+            Damage::LeftOut => "left_out",
         }
     }
 }

@@ -26,7 +26,7 @@ impl OpenError {
 }
 
 /// Whether an error says that there is no room on the device.
-pub(super) fn is_full(error: &Error) -> bool {
+pub fn is_full(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
 }
 

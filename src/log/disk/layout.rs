@@ -7,7 +7,9 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::error::is_full;
 use super::medium::{Appending, Medium, Reading, Source, Tail};
+use crate::log::checkpoint::Paper;
 use crate::log::record::Marker;
 use crate::model::ids::Position;
 
@@ -21,6 +23,8 @@ const CHECKPOINT: &str = "checkpoint";
 const NEXT_CHECKPOINT: &str = "checkpoint.new";
 /// Held by the process that has the directory.
 pub const LOCK: &str = "lock";
+/// Room for the next checkpoint.
+const SPARE: &str = "checkpoint.spare";
 const SET_ASIDE: &str = "set-aside";
 /// Ends the name of a segment of this version of the format.
 const ENDING: &str = ".log1";
@@ -202,25 +206,28 @@ impl Directory {
         }
     }
 
-    /// Replaces the checkpoint by what `write` writes, at once or not at all. Its bytes, and what
-    /// `write` returned.
+    /// Replaces the checkpoint by what `write` writes, at once or not at all. What `write`
+    /// returned. `room` is asked before anything is written.
     ///
     /// # Errors
     /// When it cannot be written; the old one is as it was then.
     pub fn replace_checkpoint<T>(
         &self,
-        write: impl FnOnce(&mut dyn Write) -> io::Result<T>,
-    ) -> io::Result<(u64, T)> {
+        room: &mut dyn Room,
+        write: impl FnOnce(&mut dyn Paper) -> io::Result<T>,
+    ) -> io::Result<T> {
         let (unfinished, path) = (Path::new(NEXT_CHECKPOINT), Path::new(CHECKPOINT));
         let into = || {
-            let tail = Counting { bytes: 0, into: Appending(self.replace(unfinished)?) };
-            let mut file = io::BufWriter::with_capacity(1 << 16, tail);
-            let written = write(&mut file)?;
-            let mut file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
-            file.into.0.sync()?;
+            let tail = match self.replace(unfinished) {
+                Err(error) if is_full(&error) && room.more() => self.replace(unfinished)?,
+                created => created?,
+            };
+            let mut whole = Whole { tail, length: 0, room };
+            let written = write(&mut whole)?;
+            whole.tail.sync()?;
             self.medium.rename(unfinished, path)?;
             self.sync()?;
-            Ok((file.bytes, written))
+            Ok(written)
         };
         let replaced = into();
         if replaced.is_err() {
@@ -230,13 +237,47 @@ impl Directory {
         replaced
     }
 
-    /// Removes the checkpoint.
+    /// Bytes of the spare, which hold room for the next checkpoint; zero where there is none.
+    pub fn spare(&self) -> u64 {
+        let found = self.medium.open(Path::new(SPARE)).and_then(|file| file.length());
+        // Where it cannot be opened it is replaced.
+        found.unwrap_or_default()
+    }
+
+    /// Takes so many bytes of the device for the spare, instead of those that it has.
+    ///
+    /// # Errors
+    /// When there is no room, or the system fails: there may be none then.
+    pub fn keep_spare(&self, bytes: u64) -> io::Result<()> {
+        let mut file = Appending(self.replace(Path::new(SPARE))?);
+        let (mut left, mut number) = (bytes, self.medium.draw() | 1);
+        let written = loop {
+            let Some(size) = usize::try_from(left.min(1 << 16)).ok().filter(|size| *size > 0)
+            else {
+                break file.0.sync();
+            };
+            // Nothing that a device could keep in less room than it has bytes.
+            let filler = std::iter::repeat_with(|| {
+                number = number.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+                (number >> 32) as u8
+            });
+            if let Err(error) = file.write_all(&filler.take(size).collect::<Vec<u8>>()) {
+                break Err(error);
+            }
+            left -= size as u64;
+        };
+        if written.is_err() {
+            self.give_spare()?;
+        }
+        written
+    }
+
+    /// Gives the spare's room away.
     ///
     /// # Errors
     /// When the system fails.
-    pub fn remove_checkpoint(&self) -> io::Result<()> {
-        self.medium.remove(Path::new(CHECKPOINT))?;
-        self.sync()
+    pub fn give_spare(&self) -> io::Result<()> {
+        self.medium.remove(Path::new(SPARE))
     }
 
     /// Moves a checkpoint that cannot be read aside.
@@ -286,22 +327,49 @@ impl Directory {
     }
 }
 
-/// Counts what is written through it.
-struct Counting<W> {
-    bytes: u64,
-    into: W,
+/// Decides whether a file may grow.
+pub trait Room {
+    /// Whether so many bytes may be written.
+    fn take(&mut self, bytes: u64) -> bool;
+
+    /// The device has none: whether some was made.
+    fn more(&mut self) -> bool;
 }
 
-impl<W: Write> Write for Counting<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.into.write(bytes)?;
-        self.bytes += written as u64;
-        Ok(written)
-    }
+/// A file that takes pieces whole.
+struct Whole<'a> {
+    tail: Box<dyn Tail>,
+    length: u64,
+    room: &'a mut dyn Room,
+}
 
-    fn flush(&mut self) -> io::Result<()> {
-        self.into.flush()
+impl Paper for Whole<'_> {
+    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let length = bytes.len() as u64;
+        if !self.room.take(length) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        while let Err(error) = write_all(&mut *self.tail, bytes) {
+            self.tail.cut(self.length)?;
+            if !is_full(&error) || !self.room.more() {
+                return Err(error);
+            }
+        }
+        self.length += length;
+        Ok(())
     }
+}
+
+fn write_all(tail: &mut dyn Tail, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match tail.write(&[io::IoSlice::new(bytes)]) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => bytes = &bytes[written..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 fn stem(unfinished: &str) -> &str {

@@ -24,7 +24,7 @@ mod system;
 mod writer;
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use bytes::Bytes;
@@ -36,6 +36,7 @@ use checkpoints::Checkpoints;
 use damage::Counts;
 pub use damage::Damage;
 pub use error::OpenError;
+pub(super) use error::is_full;
 use layout::{Directory, Name};
 pub use medium::{Medium, Source, Tail};
 use shared::{Shared, State};
@@ -126,13 +127,18 @@ impl Disk {
                 Hand::Thread(Some(thread.spawn(|| writer.run()).map_err(failed)?))
             }
         };
+        checkpoints.keep_spare(&directory, &shared);
         let damaged = Mutex::new(recovered.damaged);
         Ok(Disk { shared, directory, damaged, checkpoints, hand })
     }
 
     /// How often damage of a kind was met since the log was opened.
     pub fn damaged(&self, damage: Damage) -> u64 {
-        self.damaged.lock().unwrap_or_else(PoisonError::into_inner).get(damage)
+        self.counts().get(damage)
+    }
+
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.damaged.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Writes what waits, where the log is written by hand.
@@ -143,7 +149,7 @@ impl Disk {
     }
 
     fn note(&self, damage: Damage) {
-        self.damaged.lock().unwrap_or_else(PoisonError::into_inner).add(damage, 1);
+        self.counts().add(damage, 1);
     }
 
     /// Reads a record; `None` once it is done.
@@ -276,26 +282,18 @@ impl Log for Disk {
     fn write_checkpoint(
         &self,
         position: Position,
+        needed: usize,
         slices: &mut dyn Iterator<Item = Vec<u8>>,
     ) -> io::Result<u64> {
-        let written = self.checkpoints.write(&self.directory, position, slices);
-        let mut state = self.shared.state();
-        let full = written.as_ref().is_err_and(error::is_full);
-        if full {
-            self.directory.remove_checkpoint()?;
+        let (directory, shared) = (&*self.directory, &*self.shared);
+        let written = self.checkpoints.write(directory, shared, position, needed, slices);
+        if let Ok(left_out) = &written {
+            self.counts().add(Damage::LeftOut, *left_out);
+            // The writer looks for what may go: the spare may take its room.
+            self.flush();
         }
-        let bytes = match &written {
-            Ok((bytes, _)) => *bytes,
-            Err(_) if full => 0,
-            Err(_) => return written.map(|(_, left_out)| left_out),
-        };
-        state.other_bytes =
-            state.other_bytes.saturating_sub(self.checkpoints.replace_bytes(bytes)) + bytes;
-        state.index.fold(position);
-        drop(state);
-        // The writer looks for what may go.
-        self.flush();
-        written.map(|(_, left_out)| left_out)
+        self.checkpoints.keep_spare(directory, shared);
+        written
     }
 
     fn refuse_checkpoint(&self) {

@@ -37,6 +37,8 @@ pub struct State {
     pub head: Position,
     /// Bytes of files that are no segments.
     pub other_bytes: u64,
+    /// Bytes that the spare of the checkpoint lacks: nobody else gets them.
+    pub spare_wanted: u64,
     /// The device had no room for the last write.
     pub device_full: bool,
     batch: Batch,
@@ -65,6 +67,11 @@ impl State {
     pub fn used(&self) -> u64 {
         let reserved = RESERVED * (self.admitted + self.index.pending());
         self.index.bytes() + self.other_bytes + self.admitted_bytes + reserved
+    }
+
+    /// Bytes that what is ours may still take: a twentieth more than others.
+    pub fn left(&self, max_size: u64) -> u64 {
+        (max_size + max_size / 20).saturating_sub(self.used())
     }
 
     /// A record is in the index now, or was refused.
@@ -121,8 +128,8 @@ impl Shared {
             return now(Refused::Failed(std::io::Error::other("the log has ended")));
         }
         let limit = match record.kind {
-            Kind::In => self.max_size,
-            // What was accepted may still be told of: ours have a twentieth more.
+            Kind::In => self.max_size.saturating_sub(state.spare_wanted),
+            // What was accepted may still be told of.
             Kind::Out(_) => self.max_size + self.max_size / 20,
         };
         let fits = state.used() + length + RESERVED <= limit;

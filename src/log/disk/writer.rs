@@ -260,17 +260,17 @@ impl Writer {
 
     /// Gives up segments that nobody needs.
     fn sweep(&mut self) {
-        let roll = self.active.broken || self.active_is_done();
-        if roll && self.roll().is_err() {
-            return;
+        if self.active.broken || self.active_is_done() {
+            // Where no other can be begun it stays, and the others go all the same.
+            let _ = self.roll();
         }
         let active = self.active.name.sequence;
         let given_up = self.shared.state().index.given_up(active);
         for sequence in given_up {
-            if !self.tell_again(sequence) {
-                return;
+            // One whose marks find no room waits until another has made some.
+            if self.tell_again(sequence) {
+                self.remove(sequence);
             }
-            self.remove(sequence);
         }
     }
 
@@ -288,8 +288,8 @@ impl Writer {
 
     fn tell_again(&mut self, sequence: Sequence) -> bool {
         let told = self.shared.state().index.retell(sequence);
-        if told.is_empty() {
-            return true;
+        if told.is_empty() || self.active.broken {
+            return told.is_empty();
         }
         let mut chunk = Chunk::default();
         chunk.put_marks(self.active.name.marker(), told);

@@ -10,5 +10,6 @@ mod killed;
 mod kills;
 mod outage;
 mod receiving;
+mod refused;
 mod starting;
 pub mod support;

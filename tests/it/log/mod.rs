@@ -4,6 +4,7 @@
 mod checkpoint;
 mod crash;
 mod damage;
+mod full;
 mod model;
 mod space;
 mod support;

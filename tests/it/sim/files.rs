@@ -45,6 +45,10 @@ struct State {
     changes: Vec<Vec<Change>>,
     /// One call in so many fails; zero: none.
     failing: u64,
+    /// Bytes of all files, when the device is full.
+    capacity: Option<u64>,
+    /// The most that all files had at a time.
+    peak: u64,
     /// Calls until the process dies.
     fuse: Option<u64>,
     dead: bool,
@@ -86,6 +90,10 @@ impl State {
         self.changes.push(step);
     }
 
+    fn bytes(&self) -> u64 {
+        self.names.values().map(|file| self.files[*file].bytes.len() as u64).sum()
+    }
+
     fn file(&self, name: &Path) -> io::Result<usize> {
         self.names.get(name).copied().ok_or_else(|| ErrorKind::NotFound.into())
     }
@@ -100,6 +108,8 @@ impl Files {
             durable: Names::new(),
             changes: Vec::new(),
             failing: 0,
+            capacity: None,
+            peak: 0,
             fuse: None,
             dead: false,
             plant,
@@ -151,10 +161,17 @@ impl Files {
         state.names = names;
     }
 
-    /// Bytes of all files.
-    pub fn bytes(&self) -> u64 {
-        let state = self.state();
-        state.names.values().map(|file| state.files[*file].bytes.len() as u64).sum()
+    /// The most bytes that all files had since it was asked last.
+    pub fn peak(&self) -> u64 {
+        let mut state = self.state();
+        let now = state.bytes();
+        std::mem::replace(&mut state.peak, now).max(now)
+    }
+
+    /// The device has no room but for so many bytes more, or as much as anybody wants.
+    pub fn leave(&self, room: Option<u64>) {
+        let mut state = self.state();
+        state.capacity = room.map(|room| state.bytes() + room);
     }
 }
 
@@ -273,7 +290,13 @@ impl Tail for Handle {
             // A write that fails, or that the process does not outlive, may have begun.
             Err(_) => state.dice.below(all.len() + 1),
         };
+        let room = state.capacity.map_or(u64::MAX, |most| most.saturating_sub(state.bytes()));
+        if called.is_ok() && room == 0 {
+            return Err(ErrorKind::StorageFull.into());
+        }
+        let taken = taken.min(usize::try_from(room).unwrap_or(usize::MAX));
         state.files[self.file].bytes.extend_from_slice(&all[..taken]);
+        state.peak = state.peak.max(state.bytes());
         called.map_err(|error| match state.dead {
             true => error,
             // No room is another answer than a device that fails.

@@ -9,9 +9,9 @@
 //! bound, and nothing waits for ever. A seed that fails comes again: `SIM_SEED=n cargo test sim`.
 //! `SIM_SEEDS=10000` runs so many, from `SIM_FIRST` on.
 
-mod files;
+pub mod files;
 mod outside;
-mod plant;
+pub mod plant;
 mod process;
 mod scenario;
 mod world;
@@ -59,7 +59,9 @@ fn whatever_happens_what_was_promised_holds() {
     wrong.truncate(20);
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
     if count >= SEEDS {
-        assert_eq!(all.values().filter(|times| **times > 0).count(), 8, "{all:?}");
+        // A checkpoint without room for all is rare: the log's own tests reach it.
+        all.remove("left out");
+        assert_eq!(all.values().filter(|times| **times > 0).count(), 9, "{all:?}");
     }
 }
 

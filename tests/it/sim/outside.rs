@@ -12,7 +12,8 @@ use super::scenario::{Last, Scenario, plain};
 #[derive(Clone, Debug)]
 pub enum What {
     Rest(usize),
-    Held(usize, SpanRef),
+    /// With the verdict that it names.
+    Held(usize, SpanRef, Option<OutId>),
     Said(Vec<OutId>),
 }
 
@@ -50,7 +51,10 @@ impl Outside {
     pub fn deliver(&mut self, what: &What) {
         match what {
             What::Rest(export) => drop(self.rests.insert(*export)),
-            What::Held(export, span) => drop(self.spans.insert((*export, *span))),
+            What::Held(export, span, named) => {
+                self.spans.insert((*export, *span));
+                named.iter().for_each(|id| self.deliver_verdict(id));
+            }
             What::Said(ids) => ids.iter().for_each(|id| self.deliver_verdict(id)),
         }
     }
@@ -78,8 +82,9 @@ impl Outside {
         }
     }
 
-    /// Revisions have no gap, and the last of each chain is what replay says of the whole.
-    pub fn check_verdicts(&mut self, scenario: &Scenario, jumped: bool) {
+    /// Revisions have no gap, and the last of each chain is what replay says of the whole, where
+    /// all of it was known.
+    pub fn check_verdicts(&mut self, scenario: &Scenario, jumped: bool, whole: bool) {
         let mut last = Last::new();
         for (id, revisions) in &self.revisions {
             let gap = revisions.keys().zip(1..).find(|(revision, place)| **revision != *place);
@@ -96,7 +101,7 @@ impl Outside {
         }
         let ids: BTreeSet<Digest16> = last.keys().chain(scenario.want.keys()).copied().collect();
         for id in ids {
-            if jumped && scenario.timed.contains(&id) {
+            if !whole || jumped && scenario.timed.contains(&id) {
                 continue;
             }
             let (got, want) = (last.get(&id), scenario.want.get(&id));

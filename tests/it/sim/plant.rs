@@ -28,12 +28,16 @@ pub enum Plant {
     ClaimsFoldedTwice,
     /// With a segment that nobody needs goes the one behind it.
     SegmentTooManyDeleted,
+    /// A checkpoint holds what was said, and not what of it is still to be logged.
+    UnsaidForgotten,
+    /// Spans leave before the verdicts that they name are logged.
+    SpansBeforeVerdicts,
     /// Half a write that failed, or that the last process left, is not taken back.
     TornTailNotCut,
 }
 
 impl Plant {
-    pub const ALL: [Plant; 13] = [
+    pub const ALL: [Plant; 15] = [
         Plant::SkippedSync,
         Plant::NamesNotSynced,
         Plant::CheckpointNotSynced,
@@ -46,6 +50,8 @@ impl Plant {
         Plant::ClaimsIgnored,
         Plant::ClaimsFoldedTwice,
         Plant::SegmentTooManyDeleted,
+        Plant::UnsaidForgotten,
+        Plant::SpansBeforeVerdicts,
         Plant::TornTailNotCut,
     ];
 }

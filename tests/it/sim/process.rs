@@ -1,12 +1,13 @@
 //! One process: the real log and engine, and in between what the program does, a step at a time. All
 //! of it is gone when the process dies.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
+use mcp_verdict::app::unsaid::Unsaid;
 use mcp_verdict::engine::{Checkpoint, Claim, Effect, Engine, Limits};
 use mcp_verdict::log::{Appended, Disk, Kind, Log, Mark, OutId, Part, Pending, Record, Refused};
 use mcp_verdict::model::fact::Sighting;
@@ -36,10 +37,8 @@ struct Unseen {
     sighting: Sighting,
 }
 
-enum Output {
-    Said(Vec<OutId>),
-    Release(Vec<SpanRef>),
-}
+/// A held span, and the verdict that it names on its way out.
+type Leaving = (SpanRef, Option<OutId>);
 
 struct Parcel {
     position: Position,
@@ -47,12 +46,15 @@ struct Parcel {
     what: What,
 }
 
-/// A checkpoint that waits until what was said before it is logged.
+/// A checkpoint that waits for what was said before it to be logged, for a while.
 struct Snapshot {
     position: Position,
     slices: Vec<Vec<u8>>,
-    outputs: u64,
+    handed: u64,
 }
+
+/// What is to be logged, and the engine's first slice.
+const NEEDED: usize = 2;
 
 pub struct Process<'a> {
     scenario: &'a Scenario,
@@ -64,11 +66,10 @@ pub struct Process<'a> {
     resuming: Option<Position>,
     arriving: Vec<Arriving>,
     unseen: Vec<Unseen>,
-    outputs: VecDeque<Output>,
-    /// Outputs that were handed over, and those that are logged or on their way.
-    handed: u64,
-    done: u64,
-    writing: Option<(Vec<OutId>, Appended)>,
+    outputs: Unsaid<Vec<OutId>, Vec<Leaving>>,
+    /// What the last process said and had not logged.
+    unsaid: Vec<Vec<OutId>>,
+    writing: Option<(u64, Vec<OutId>, Appended)>,
     outbox: Vec<Parcel>,
     sent: Vec<(Position, Part)>,
     /// Of each record: is the rest owed, and how many held spans.
@@ -111,11 +112,14 @@ impl<'a> Process<'a> {
     pub fn start(scenario: &'a Scenario, log: Disk, plant: Option<Plant>, wall: Nanos) -> Self {
         let mut engine = Engine::new(scenario.policy.clone(), Limits::default());
         let monotonic = 86_400 * SECOND;
+        let mut unsaid = Vec::new();
         if let Some(found) = log.take_checkpoint() {
-            match Checkpoint::from_slices(&found.slices) {
+            let (first, rest) = found.slices.split_first().expect("what is needed is there");
+            match Checkpoint::from_slices(rest) {
                 Some(checkpoint) => drop(engine.restore(checkpoint, Arrival { monotonic, wall })),
                 None => log.refuse_checkpoint(),
             }
+            unsaid = postcard::from_bytes(first).expect("it is what was written");
         }
         Process {
             scenario,
@@ -126,9 +130,8 @@ impl<'a> Process<'a> {
             resuming: Some(Position(0)),
             arriving: Vec::new(),
             unseen: Vec::new(),
-            outputs: VecDeque::new(),
-            handed: 0,
-            done: 0,
+            outputs: Unsaid::default(),
+            unsaid,
             writing: None,
             outbox: Vec::new(),
             sent: Vec::new(),
@@ -226,60 +229,60 @@ impl<'a> Process<'a> {
                     outside.note(&verdict);
                     ids.push(out_id(&verdict));
                 }
-                Effect::Release { span, .. } => leaving.push(span),
+                Effect::Release { span, with, .. } => leaving.push((span, with)),
                 _ => {}
             }
         }
         let news = !ids.is_empty();
         if news {
-            self.handed += 1;
-            self.outputs.push_back(Output::Said(ids));
+            self.outputs.say(ids);
+        }
+        if self.plant == Some(Plant::SpansBeforeVerdicts) {
+            self.outputs.secure(self.outputs.handed());
         }
         if !leaving.is_empty() {
-            self.handed += 1;
-            self.outputs.push_back(Output::Release(leaving));
+            let latest = |id| self.engine.latest(&id).map(out_id);
+            let named = leaving.into_iter().map(|(span, with)| (span, with.and_then(latest)));
+            self.outputs.follow(named.collect());
         }
         news
     }
 
     /// The next thing of ours is logged, and then on its way.
     pub fn put_out(&mut self, outside: &mut Outside) {
-        if let Some((ids, mut appended)) = self.writing.take() {
+        if let Some(spans) = self.outputs.leaving() {
+            return spans.into_iter().for_each(|span| self.release(span));
+        }
+        if let Some((number, ids, mut appended)) = self.writing.take() {
             match poll(&mut appended) {
-                None => self.writing = Some((ids, appended)),
+                None => self.writing = Some((number, ids, appended)),
                 Some(Ok(position)) => {
-                    self.done += 1;
+                    self.outputs.logged(number);
                     self.owed.insert(position, (true, 0));
                     let what = What::Said(ids);
                     self.outbox.push(Parcel { position, part: Part::Rest, what });
                 }
                 // It is tried again.
-                Some(Err(_)) => self.outputs.push_front(Output::Said(ids)),
+                Some(Err(_)) => {}
             }
             return;
         }
-        match self.outputs.pop_front() {
-            None => {}
-            Some(Output::Said(ids)) => {
-                if self.plant == Some(Plant::SentBeforeLogged) {
-                    outside.deliver(&What::Said(ids.clone()));
-                }
-                let kind = Kind::Out(ids.clone());
-                let payload = Bytes::from_static(b"what is said of them");
-                let (signal, coding) = (Signal::Logs, Coding::Identity);
-                let record = Record { kind, signal, coding, payload };
-                self.writing = Some((ids, self.log.append(record)));
+        if let Some((number, ids)) = self.outputs.next().map(|(number, ids)| (number, ids.clone()))
+        {
+            if self.plant == Some(Plant::SentBeforeLogged) {
+                outside.deliver(&What::Said(ids.clone()));
             }
-            Some(Output::Release(spans)) => {
-                self.done += 1;
-                spans.into_iter().for_each(|span| self.release(span));
-            }
+            let kind = Kind::Out(ids.clone());
+            let payload = Bytes::from_static(b"what is said of them");
+            let (signal, coding) = (Signal::Logs, Coding::Identity);
+            let record = Record { kind, signal, coding, payload };
+            self.writing = Some((number, ids, self.log.append(record)));
         }
     }
 
-    fn release(&mut self, span: SpanRef) {
+    fn release(&mut self, (span, named): Leaving) {
         for (position, export) in self.held.remove(&span).unwrap_or_default() {
-            let what = What::Held(export, span);
+            let what = What::Held(export, span, named);
             self.outbox.push(Parcel { position, part: Part::Held, what });
         }
     }
@@ -331,7 +334,7 @@ impl<'a> Process<'a> {
     }
 
     /// Looks at the engine's state, or writes what was looked at. Whether a checkpoint was written.
-    pub fn checkpoint(&mut self, wall: Nanos) -> bool {
+    pub fn checkpoint(&mut self, dice: &mut Dice, wall: Nanos) -> bool {
         let Some(snapshot) = self.snapshot.take() else {
             let behind = self.unseen.iter().map(|unseen| unseen.behind);
             let behind = behind.chain(self.arriving.iter().map(|arriving| arriving.behind));
@@ -341,14 +344,26 @@ impl<'a> Process<'a> {
                 _ => seen,
             };
             let slices = self.engine.checkpoint(self.now(wall)).into_slices().collect();
-            self.snapshot = Some(Snapshot { position, slices, outputs: self.handed });
+            let handed = self.outputs.handed();
+            self.snapshot = Some(Snapshot { position, slices, handed });
             return false;
         };
-        if self.done < snapshot.outputs {
-            self.snapshot = Some(snapshot);
+        let Snapshot { position, slices, handed } = snapshot;
+        let mut unsaid: Vec<&Vec<OutId>> = self.outputs.unlogged(handed).collect();
+        if !unsaid.is_empty() && dice.once_in(2) {
+            self.snapshot = Some(Snapshot { position, slices, handed });
             return false;
         }
-        self.log.write_checkpoint(snapshot.position, &mut snapshot.slices.into_iter()).is_ok()
+        if self.plant == Some(Plant::UnsaidForgotten) {
+            unsaid.clear();
+        }
+        let first = postcard::to_stdvec(&unsaid).unwrap();
+        let mut slices = std::iter::once(first).chain(slices);
+        let written = self.log.write_checkpoint(position, NEEDED, &mut slices).is_ok();
+        if written {
+            self.outputs.secure(handed);
+        }
+        written
     }
 
     /// Takes up one record that the last process left.
@@ -359,7 +374,10 @@ impl<'a> Process<'a> {
         let Some(after) = self.resuming else { return Ok(()) };
         let page = self.log.page(after, 1, &|_| true)?;
         match page.into_iter().next() {
-            None => self.resuming = None,
+            None => {
+                self.resuming = None;
+                std::mem::take(&mut self.unsaid).into_iter().for_each(|ids| self.outputs.say(ids));
+            }
             Some(pending) => {
                 self.resuming = Some(pending.position);
                 self.take_up(pending, wall, outside);
@@ -373,6 +391,8 @@ impl<'a> Process<'a> {
         let done = marks == [Mark::Done];
         if let Kind::Out(ids) = record.kind {
             self.claim(&ids, wall);
+            // It was logged after the checkpoint that holds it.
+            self.unsaid.retain(|unsaid| *unsaid != ids);
             if !done {
                 self.owed.insert(position, (true, 0));
                 let what = What::Said(ids);
