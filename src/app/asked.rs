@@ -8,16 +8,12 @@ use super::{StartError, lockfile, settings};
 use crate::config::{self, Settings};
 use crate::model::policy::Policy;
 use crate::page::board::Rules;
-use crate::page::{Board, Http};
+use crate::page::{Board, Http, Vitals};
 use crate::receive::{self, Page};
-
-/// Bytes of `limits.memory` for each revision that is remembered, and the most of them.
-const PER_REVISION: u64 = 8 << 10;
-const MOST_REVISIONS: u64 = 10_000;
 
 /// How many revisions the board remembers.
 pub fn remembered(settings: &Settings) -> usize {
-    settings::size((settings.limits.memory / PER_REVISION).min(MOST_REVISIONS))
+    settings::size(settings.limits.remembered)
 }
 
 /// The policy in force, with what the lockfile pins, and the rules by which checks answer.
@@ -47,12 +43,13 @@ pub async fn open_page(
     settings: &Settings,
     counters: receive::Counters,
     board: &Arc<Board>,
+    vitals: Vitals,
 ) -> Result<Option<Page>, StartError> {
     let Some(listener) = settings::page(settings) else { return Ok(None) };
     // Without credentials, what protects a port on loopback is that it is one.
     let page = &settings.service.page;
     let local = !page.auth.required() && config::is_loopback(&page.endpoint);
-    let handler = Arc::new(Http::new(board.clone(), local));
+    let handler = Arc::new(Http::new(board.clone(), vitals, local));
     let limits = settings::page_limits(settings);
     Ok(Some(Page::start(&listener, limits, counters, handler).await?))
 }

@@ -83,11 +83,11 @@ impl Effects {
             match effect {
                 Effect::Verdict(verdict) => {
                     self.verdict(&verdict, engine, now, (&mut logs, &mut spans));
-                    self.parts.recorder.verdict(*verdict);
+                    self.parts.recorder.verdict(*verdict, now.wall);
                 }
                 Effect::Recalled(verdict) => {
                     self.recall(&verdict);
-                    self.parts.recorder.verdict(*verdict);
+                    self.parts.recorder.recalled(*verdict, now.wall);
                 }
                 Effect::Session(session) => {
                     let item = event::session(&session, session.first_start, now.wall);

@@ -8,11 +8,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use super::checkpoints::Ticket;
 use super::effects::{Effects, Said};
+use super::explaining::evidence;
 use crate::clock;
 use crate::engine::{Checkpoint, Claim, Engine};
 use crate::log::OutId;
 use crate::model::fact::{Bone, Fact, Sighting};
-use crate::model::ids::Position;
+use crate::model::ids::{Arrival, Position};
 use crate::model::policy::Policy;
 use crate::page::Board;
 
@@ -279,6 +280,14 @@ impl Thread {
         }
     }
 
+    /// Answers who asked what a verdict rests on.
+    fn explain(&self, now: Arrival) {
+        for question in self.board.questions.take() {
+            let found = self.engine.explained(&question.chain, now);
+            question.answer(found.map(|(explained, changes)| evidence(&explained, &changes)));
+        }
+    }
+
     fn drain(&mut self) {
         let effects = self.engine.drain(self.goes_on, clock::now());
         self.publish();
@@ -302,6 +311,7 @@ impl Thread {
         let effects = self.engine.tick(began);
         self.publish();
         self.effects.apply(effects, &self.engine, began);
+        self.explain(began);
         self.effects.took(clock::now().monotonic.saturating_sub(began.monotonic));
         self.progress.open_requests.store(self.engine.open_requests(), Ordering::Relaxed);
     }

@@ -6,6 +6,7 @@
 mod asked;
 mod checkpoints;
 mod effects;
+mod explaining;
 mod judging;
 pub mod lockfile;
 mod outputs;
@@ -17,6 +18,7 @@ mod records;
 mod release;
 pub mod settings;
 pub mod unsaid;
+mod vitals;
 mod watch;
 
 use std::fmt;
@@ -46,6 +48,7 @@ use own_metrics::OwnMetrics;
 use pinning::{Pinning, Places};
 use pipeline::{Entrance, Pipeline};
 use records::{Live, Shelved};
+use vitals::Doors;
 
 /// Why the program did not start.
 #[derive(Debug)]
@@ -146,13 +149,16 @@ impl App {
         let metrics_address = open_metrics(&telemetry, core.meters.clone()).await?;
         let received = receive::Counters::new(&core.meters.meter());
         let intake = Arc::new(Entrance(core.pipeline.clone()));
-        let page = asked::open_page(settings, received.clone(), &core.board).await?;
+        let (health, doors) = (core.health(), Arc::<Doors>::default());
+        let vitals = vitals::vitals(health.clone(), core.meters.clone(), doors.clone());
+        let page = asked::open_page(settings, received.clone(), &core.board, vitals).await?;
         let api: Arc<dyn receive::Handler> = Arc::new(page::Grpc::new(core.board.clone()));
         let beside = Some((page::GRPC_PREFIX, api));
         let receiving = settings::receive(settings);
         let receivers = Receivers::start(&receiving, received, intake, beside).await?;
+        doors.open(&receivers);
         // Last: who is told that it is ready finds every other port open.
-        let health_address = open_health(&telemetry, core.health()).await?;
+        let health_address = open_health(&telemetry, health).await?;
         tokio::spawn(core.checkpoints().run());
         let shutdown_timeout = Duration::from_nanos(settings.service.shutdown_timeout);
         Ok(App { receivers, page, core, metrics_address, health_address, shutdown_timeout })

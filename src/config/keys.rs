@@ -272,6 +272,8 @@ const POLICY: &[&[Row]] = &[
         "held_spans", Size, "", "spans that wait for their verdict; a quarter of memory";
         "chains", Count, "", "chains alive; one for each 4 KiB of memory";
         "scopes", Count, "", "scopes alive; one for each 32 KiB of memory";
+        "remembered", Count, "",
+            "verdicts that the page and the API remember; one for each 16 KiB of memory";
         "findings_per_chain", Count, "64", "the rest are dropped";
         "evidence_per_chain", Count, "64", "the newest are kept";
         "connections", Count, "1024", "open connections of all receivers";
@@ -308,7 +310,7 @@ const REST: &[&[Row]] = &[
         "logs.level", OneOf(words!(Level)), "info", "of our own log";
         "metrics.endpoint", Endpoint, "127.0.0.1:8888", "Prometheus";
         "health.endpoint", Endpoint, "127.0.0.1:13133", "health";
-        "page.endpoint", Endpoint, "127.0.0.1:55679", "live page and check API";
+        "page.endpoint", Endpoint, "127.0.0.1:55679", "live page and API";
     ),
 ];
 

@@ -187,6 +187,7 @@ pub fn limits(at: &Section<'_>) -> Limits {
         held_spans: share("held_spans", forms::size, 4),
         chains: share("chains", forms::count, 4 << 10),
         scopes: share("scopes", forms::count, 32 << 10),
+        remembered: share("remembered", forms::count, 16 << 10),
         findings_per_chain: at.positive_count("findings_per_chain"),
         evidence_per_chain: at.positive_count("evidence_per_chain"),
         connections: at.positive_count("connections"),

@@ -93,6 +93,8 @@ pub struct Limits {
     pub chains: u64,
     /// Number of scopes alive.
     pub scopes: u64,
+    /// Revisions of verdicts that can be asked for.
+    pub remembered: u64,
     pub findings_per_chain: u64,
     pub evidence_per_chain: u64,
     pub connections: u64,

@@ -3,13 +3,15 @@
 
 use std::sync::Arc;
 
+use super::live::Engine;
 use super::replay::settled;
 use super::tables::{ChainEntry, Now, Tables};
+use super::whatif::{WhatIf, what_ifs};
 use crate::correlate::side::Side;
 use crate::judge::Note;
 use crate::model::case::{Ending, Exchange};
 use crate::model::fact::{Fact, Sighting};
-use crate::model::ids::SpanRef;
+use crate::model::ids::{Arrival, Digest16, SpanRef};
 use crate::model::policy::Policy;
 use crate::model::record::Verdict;
 
@@ -58,6 +60,23 @@ pub fn explain(
         .collect();
     found.sort_by_key(|explained| super::records::order(&explained.verdict));
     found
+}
+
+impl Engine {
+    /// What the verdict of a chain rests on, with what one more piece of evidence would make of it,
+    /// while its facts are remembered.
+    pub fn explained(&self, id: &Digest16, now: Arrival) -> Option<(Explained, Vec<WhatIf>)> {
+        let key = self.sent.get(id)?.key;
+        let entry = self.tables.chains.get(&key)?;
+        let now = Now { event: now.wall.saturating_sub(self.tables.policy.clock_skew), live: true };
+        let explained = self.tables.explained(key, entry, now)?;
+        let case = self.tables.case(key, entry, explained.exchange.clone(), now);
+        let ending = entry.ending.unwrap_or(Ending::Unobserved);
+        // Where other attempts decide, one span's evidence may not.
+        let alone = explained.alone.is_none();
+        let what_ifs = alone.then(|| what_ifs(&case, ending, &explained.verdict));
+        Some((explained, what_ifs.unwrap_or_default()))
+    }
 }
 
 impl Tables {

@@ -51,6 +51,7 @@ mod scope_view;
 mod scopes;
 mod tables;
 mod verdicts;
+mod whatif;
 
 pub use checkpoint::{Checkpoint, FORMAT};
 pub use claims::Claim;
@@ -58,3 +59,4 @@ pub use explain::{Explained, Role, explain};
 pub use limits::Limits;
 pub use live::{Effect, Engine};
 pub use replay::{Revisions, replay};
+pub use whatif::WhatIf;

@@ -3,17 +3,20 @@
 //! Promises: a reader holds one consistent value for as long as it wants and delays no writer; what
 //! is remembered is bounded by count.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
+use super::evidence::Questions;
+use super::recent::{Bearers, Recent, Said};
+use super::timeline::Share;
 use crate::catalog::lockfile::Lockfile;
 use crate::catalog::reference::References;
-use crate::model::ids::{Digest16, Name};
+use crate::model::ids::{Digest16, Name, Nanos};
 use crate::model::policy::ContractMode;
 use crate::model::record::{Drift, Incident, Session, Verdict};
-use crate::model::words::{Grade, Reason};
+use crate::model::words::Grade;
 
 /// By which contracts a check answers.
 #[derive(Clone, Debug)]
@@ -33,75 +36,14 @@ impl Default for Rules {
 /// What each server's tools were read to be.
 pub type Catalogs = BTreeMap<Name, Arc<References>>;
 
-/// The newest of everything that was said, each with the number under which it was said.
-#[derive(Clone, Debug, Default)]
-pub struct Recent {
-    /// Revisions of verdicts, oldest first.
-    revisions: VecDeque<(u64, Arc<Verdict>)>,
-    pub incidents: Latest<IncidentKey, Incident>,
-    pub sessions: Latest<Name, Session>,
-    pub drifts: Latest<DriftKey, Drift>,
-}
-
-/// What an incident is known by: server, layer, reason, discriminator.
-pub type IncidentKey = (Name, Name, Reason, Option<Name>);
-/// What a drift is known by: server, tool, old and new digest.
-pub type DriftKey = (Name, Name, Name, Option<Name>);
-
-/// The last word on each of some things, by when it was said.
-#[derive(Clone, Debug)]
-pub struct Latest<K, T> {
-    said: BTreeMap<u64, (K, Arc<T>)>,
-    when: BTreeMap<K, u64>,
-}
-
-impl<K, T> Default for Latest<K, T> {
-    fn default() -> Self {
-        Latest { said: BTreeMap::new(), when: BTreeMap::new() }
-    }
-}
-
-impl<K: Ord + Clone, T> Latest<K, T> {
-    /// Newest first, from before a number on.
-    pub fn before(&self, number: u64) -> impl Iterator<Item = (u64, &Arc<T>)> {
-        self.said.range(..number).rev().map(|(number, (_, item))| (*number, item))
-    }
-
-    fn say(&mut self, number: u64, key: K, item: T, most: usize) {
-        if let Some(was) = self.when.insert(key.clone(), number) {
-            self.said.remove(&was);
-        }
-        self.said.insert(number, (key, Arc::new(item)));
-        while self.said.len() > most {
-            let Some((_, (key, _))) = self.said.pop_first() else { return };
-            self.when.remove(&key);
-        }
-    }
-}
-
-impl Recent {
-    /// The latest revision of each chain, the newest first, of those said before a number: a chain
-    /// that was said again since stands on an earlier page.
-    pub fn chains_before(&self, number: u64) -> impl Iterator<Item = (u64, &Arc<Verdict>)> {
-        let mut seen: BTreeSet<Digest16> = BTreeSet::new();
-        let newest = self.revisions.iter().rev();
-        let latest = newest.filter(move |(_, verdict)| seen.insert(verdict.id));
-        latest.filter(move |(said, _)| *said < number).map(|(said, verdict)| (*said, verdict))
-    }
-
-    /// Every remembered revision of a chain, the newest first.
-    pub fn chain(&self, id: &str) -> Vec<&Arc<Verdict>> {
-        let newest = self.revisions.iter().rev().map(|(_, verdict)| verdict);
-        newest.filter(|verdict| verdict.id.to_string() == id).collect()
-    }
-}
-
 /// The published values.
 #[derive(Debug, Default)]
 pub struct Board {
     rules: ArcSwap<Rules>,
     catalogs: ArcSwap<Catalogs>,
     recent: ArcSwap<Recent>,
+    /// Chains whose evidence somebody waits for.
+    pub questions: Questions,
 }
 
 impl Board {
@@ -130,57 +72,113 @@ impl Board {
 pub struct Recorder {
     board: Arc<Board>,
     recent: Recent,
-    /// Revisions kept; a tenth of it of everything else.
+    /// The last word on each remembered chain, and what it added to the timeline.
+    latest: HashMap<Digest16, (Arc<Said>, Option<Share>)>,
+    bearers: Bearers,
+    /// Revisions kept, and a block more at most; a tenth of it of everything else.
     most: usize,
-    next: u64,
     moved: bool,
 }
 
 impl Recorder {
     /// `most`: revisions to remember.
     pub fn new(board: Arc<Board>, most: usize) -> Self {
-        Recorder { board, recent: Recent::default(), most, next: 1, moved: false }
+        let (latest, bearers) = (HashMap::new(), Bearers::default());
+        Recorder { board, recent: Recent::default(), latest, bearers, most, moved: false }
     }
 
     fn number(&mut self) -> u64 {
         self.moved = true;
-        self.next += 1;
-        self.next - 1
+        self.recent.newest += 1;
+        self.recent.newest
     }
 
-    pub fn verdict(&mut self, verdict: Verdict) {
+    /// Writes down a revision. `now`: our own clock, in Unix nanoseconds.
+    pub fn verdict(&mut self, verdict: Verdict, now: Nanos) {
+        // The first revision of a chain that is forgotten here was counted.
+        let counts = verdict.revision == 1 || self.latest.contains_key(&verdict.id);
+        self.write(verdict, now, counts);
+    }
+
+    /// Writes down what an earlier process said.
+    pub fn recalled(&mut self, verdict: Verdict, now: Nanos) {
+        self.write(verdict, now, true);
+    }
+
+    fn write(&mut self, verdict: Verdict, now: Nanos, counts: bool) {
         let number = self.number();
-        self.recent.revisions.push_back((number, Arc::new(verdict)));
-        while self.recent.revisions.len() > self.most {
-            self.recent.revisions.pop_front();
+        let share = Share::of(&verdict, now).filter(|_| counts);
+        let said = Arc::new(Said::new(number, verdict));
+        let earlier = self.latest.remove(&said.id);
+        let before = earlier.as_ref().and_then(|(_, share)| *share);
+        let share = share.map(|share| share.at(before));
+        let timeline = Arc::make_mut(&mut self.recent.timeline);
+        if let Some(before) = before {
+            timeline.take(before);
+        }
+        if let Some(share) = share {
+            timeline.add(share);
+        }
+        if let Some((earlier, _)) = earlier {
+            earlier.replace(number);
+            self.uncount(&earlier);
+        }
+        *self.recent.states.entry(said.state).or_default() += 1;
+        self.bearers.add(&said);
+        self.latest.insert(said.id, (said.clone(), share));
+        self.recent.push(said);
+        self.shed();
+    }
+
+    /// A revision is no longer the last remembered word on its chain.
+    fn uncount(&mut self, said: &Said) {
+        self.bearers.take(said);
+        if let Some(count) = self.recent.states.get_mut(&said.state) {
+            *count -= 1;
+            if *count == 0 {
+                self.recent.states.remove(&said.state);
+            }
+        }
+    }
+
+    fn shed(&mut self) {
+        while let Some(gone) = self.recent.shed(self.most) {
+            for said in gone.iter() {
+                let last = self.latest.get(&said.id).is_some_and(|(l, _)| l.number == said.number);
+                if last {
+                    self.latest.remove(&said.id);
+                    self.uncount(said);
+                }
+            }
         }
     }
 
     pub fn incident(&mut self, incident: Incident) {
-        let number = self.number();
+        let (number, most) = (self.number(), self.others());
         let key = (
             incident.server.clone(),
             incident.layer.clone(),
             incident.reason,
             incident.discriminator.clone(),
         );
-        self.recent.incidents.say(number, key, incident, self.others());
+        Arc::make_mut(&mut self.recent.incidents).say(number, key, incident, most);
     }
 
     pub fn session(&mut self, session: Session) {
-        let number = self.number();
-        self.recent.sessions.say(number, session.scope.clone(), session, self.others());
+        let (number, most) = (self.number(), self.others());
+        let key = session.scope.clone();
+        Arc::make_mut(&mut self.recent.sessions).say(number, key, session, most);
     }
 
     pub fn drift(&mut self, drift: Drift) {
-        let number = self.number();
+        let (number, most) = (self.number(), self.others());
         let key = (
             drift.server.clone(),
             drift.tool.clone(),
             drift.old_digest.clone(),
             drift.new_digest.clone(),
         );
-        self.recent.drifts.say(number, key, drift, self.others());
+        Arc::make_mut(&mut self.recent.drifts).say(number, key, drift, most);
     }
 
     fn others(&self) -> usize {
@@ -190,6 +188,9 @@ impl Recorder {
     /// Lets readers see what was written down.
     pub fn publish(&mut self) {
         if std::mem::take(&mut self.moved) {
+            if let Some(names) = self.bearers.moved() {
+                self.recent.names = Arc::new(names);
+            }
             self.board.recent.store(Arc::new(self.recent.clone()));
         }
     }

@@ -64,7 +64,7 @@ impl McpVerdict for Api {
         let ListChainsRequest { state, limit, server, tool, page_token } = request.into_inner();
         let wanted = Wanted { state, server, tool, limit, page_token, ..Wanted::default() };
         let page = listing::chains(&self.0.recent(), &wanted)?;
-        let chains = page.items.iter().map(|verdict| (&**verdict).into()).collect();
+        let chains = page.items.iter().map(|verdict| (&***verdict).into()).collect();
         Ok(Response::new(ListChainsResponse { chains, next_page_token: page.next }))
     }
 
@@ -72,12 +72,14 @@ impl McpVerdict for Api {
         let id = request.into_inner().id.to_ascii_lowercase();
         let recent = self.0.recent();
         let all = recent.chain(&id);
-        let mut revisions = all.into_iter().map(|verdict| Verdict::from(&**verdict));
-        let Some(verdict) = revisions.next() else {
+        let Some((latest, earlier)) = all.split_first() else {
             return Err(Status::not_found("no chain has this id, or it is too long ago"));
         };
-        let (verdict, earlier) = (Some(verdict), revisions.collect());
-        Ok(Response::new(GetChainResponse { verdict, earlier }))
+        Ok(Response::new(GetChainResponse {
+            verdict: Some(Verdict::from(&****latest)),
+            earlier: earlier.iter().map(|verdict| Verdict::from(&****verdict)).collect(),
+            evidence: self.0.questions.ask(latest.id).await.map(EvidenceChain::from),
+        }))
     }
 
     async fn list_incidents(

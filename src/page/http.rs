@@ -1,5 +1,4 @@
-//! The API over HTTP: `POST /v1/contracts/check`, `GET /v1/contracts`, `/v1/chains`,
-//! `/v1/chains/{id}`, `/v1/incidents`. JSON in, JSON out, errors as sentences.
+//! The page and the API over HTTP. JSON in, JSON out, errors as sentences.
 
 use std::sync::Arc;
 
@@ -16,23 +15,34 @@ use serde_json::{Value, json};
 use super::board::Board;
 use super::listing::{self, Page, Wanted};
 use super::question::{self, Wrong};
-use super::{check, contracts};
+use super::recent::Recent;
+use super::{Vitals, assets, check, contracts, overview};
+use crate::clock;
 
 /// All paths, over what is published on a board.
-pub fn router(board: Arc<Board>) -> Router {
+pub fn router(board: Arc<Board>, vitals: Vitals) -> Router {
+    let health = Router::new().route("/v1/health", get(health)).with_state(vitals);
     Router::new()
+        .route("/", get(assets::document))
+        .route("/static/{name}", get(assets::file))
         .route("/v1/contracts/check", post(check_contract))
         .route("/v1/contracts", get(contracts_known))
         .route("/v1/chains", get(chains))
         .route("/v1/chains/{id}", get(chain))
         .route("/v1/incidents", get(incidents))
+        .route("/v1/sessions", get(sessions))
+        .route("/v1/drifts", get(drifts))
+        .route("/v1/overview", get(summed_up))
+        .route("/v1/names", get(names))
         .fallback(|| async { error(StatusCode::NOT_FOUND, PATHS) })
         .method_not_allowed_fallback(|| async { error(StatusCode::METHOD_NOT_ALLOWED, PATHS) })
         .with_state(board)
+        .merge(health)
 }
 
-const PATHS: &str = "ask POST /v1/contracts/check, GET /v1/contracts, GET /v1/chains, \
-    GET /v1/chains/{id} or GET /v1/incidents";
+const PATHS: &str = "ask POST /v1/contracts/check, GET /v1/contracts, /v1/chains, \
+    /v1/chains/{id}, /v1/incidents, /v1/sessions, /v1/drifts, /v1/overview, /v1/names or \
+    /v1/health; the page is at /";
 
 /// Numbers of google.rpc.Code, as in the errors of OTLP/HTTP.
 fn code(status: StatusCode) -> u8 {
@@ -93,35 +103,73 @@ async fn contracts_known(
 
 type Asked = Result<Query<Wanted>, QueryRejection>;
 
-fn wanted(asked: Asked) -> Result<Wanted, Wrong> {
+/// The parameters of a list; another list's are a mistake.
+fn wanted(asked: Asked, known: &str) -> Result<Wanted, Wrong> {
     asked.map(|Query(wanted)| wanted).map_err(|_| {
-        Wrong(
-            "the query cannot be read; chains have state, server, tool, limit and page_token, \
-             incidents status, server, limit and page_token"
-                .into(),
-        )
+        Wrong(format!("the query cannot be read; this list has {known}, limit and page_token"))
     })
 }
 
 async fn chains(State(board): State<Arc<Board>>, asked: Asked) -> Response {
-    let found = wanted(asked).and_then(|wanted| listing::chains(&board.recent(), &wanted));
-    listed("chains", found)
+    let wanted = wanted(asked, "state, first_failed_layer, server, tool, agent, text");
+    list(board, "chains", wanted, listing::chains).await
 }
 
 async fn incidents(State(board): State<Arc<Board>>, asked: Asked) -> Response {
-    let found = wanted(asked).and_then(|wanted| listing::incidents(&board.recent(), &wanted));
-    listed("incidents", found)
+    let wanted = wanted(asked, "status, server, owner");
+    list(board, "incidents", wanted, listing::incidents).await
 }
 
-fn listed<T: serde::Serialize>(name: &str, found: Result<Page<T>, Wrong>) -> Response {
-    match found {
-        Ok(page) => {
-            let items: Vec<Value> = page.items.iter().map(|item| record(&**item)).collect();
-            let next = Some(page.next).filter(|next| !next.is_empty());
-            answer(StatusCode::OK, &json!({name: items, "next_page_token": next}))
-        }
-        Err(wrong) => wrong.into_response(),
-    }
+async fn sessions(State(board): State<Arc<Board>>, asked: Asked) -> Response {
+    let wanted = wanted(asked, "convergence, text");
+    list(board, "sessions", wanted, listing::sessions).await
+}
+
+async fn drifts(State(board): State<Arc<Board>>, asked: Asked) -> Response {
+    let wanted = wanted(asked, "server, tool, grade");
+    list(board, "drifts", wanted, listing::drifts).await
+}
+
+/// One page of a list. Who looks for what is rare looks at all there is: not on a thread that
+/// receives.
+async fn list<T: serde::Serialize + Send + Sync + 'static>(
+    board: Arc<Board>,
+    name: &'static str,
+    wanted: Result<Wanted, Wrong>,
+    find: fn(&Recent, &Wanted) -> Result<Page<T>, Wrong>,
+) -> Response {
+    let found = tokio::task::spawn_blocking(move || {
+        let page = wanted.and_then(|wanted| find(&board.recent(), &wanted))?;
+        let items: Vec<Value> = page.items.iter().map(|item| record(&**item)).collect();
+        let next = Some(page.next).filter(|next| !next.is_empty());
+        Ok(json!({name: items, "next_page_token": next}))
+    });
+    // A search does not panic, and the process ends without waiting for one.
+    let found = found.await.unwrap_or_else(|_| Err(Wrong("it was broken off".into())));
+    found.map_or_else(Wrong::into_response, |body| answer(StatusCode::OK, &body))
+}
+
+async fn summed_up(
+    State(board): State<Arc<Board>>,
+    asked: Result<Query<overview::Wanted>, QueryRejection>,
+) -> Response {
+    let Ok(Query(wanted)) = asked else {
+        return Wrong("the query cannot be read; the overview has minutes".into()).into_response();
+    };
+    let found = overview::overview(&board.recent(), &wanted, clock::now().wall);
+    found.map_or_else(Wrong::into_response, |body| answer(StatusCode::OK, &body))
+}
+
+async fn names(State(board): State<Arc<Board>>) -> Response {
+    answer(StatusCode::OK, &overview::names(&board.recent()))
+}
+
+async fn health(State(vitals): State<Vitals>) -> Response {
+    let found = tokio::task::spawn_blocking(move || vitals()).await;
+    found.map_or_else(
+        |_| error(StatusCode::INTERNAL_SERVER_ERROR, "it was broken off"),
+        |body| answer(StatusCode::OK, &body),
+    )
 }
 
 /// As `replay --format json` prints it.
@@ -134,7 +182,9 @@ async fn chain(State(board): State<Arc<Board>>, Path(id): Path<String>) -> Respo
     match recent.chain(&id.to_ascii_lowercase()).split_first() {
         Some((latest, earlier)) => {
             let earlier: Vec<Value> = earlier.iter().map(|verdict| record(&***verdict)).collect();
-            let body = json!({"verdict": record(&***latest), "earlier": earlier});
+            let evidence = board.questions.ask(latest.id).await;
+            let body =
+                json!({"verdict": record(&***latest), "earlier": earlier, "evidence": evidence});
             answer(StatusCode::OK, &body)
         }
         None => error(

@@ -1,23 +1,33 @@
-//! Pages of what is remembered: chains and incidents, newest first, for both protocols.
+//! Pages of what is remembered, newest first, for both protocols: chains, incidents, sessions,
+//! drifts.
 //!
 //! Promises: stable: what is said while somebody reads appears on no later page, and nothing twice;
 //! a page is bounded.
 
 use std::sync::Arc;
 
-use super::board::Recent;
 use super::question::Wrong;
-use crate::model::record::{Incident, Verdict};
-use crate::model::words::{IncidentStatus, State};
+use super::recent::{Recent, Said};
+use super::text::Text;
+use crate::model::record::{Drift, Incident, Session};
+use crate::model::words::{Convergence, FailureLayer, Grade, IncidentStatus, Owner, State};
 
 /// What of a list is wanted. Empty texts and zero are the defaults.
 #[derive(Clone, Debug, Default, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Wanted {
+    /// One state, or several separated by commas.
     pub state: String,
     pub status: String,
+    pub first_failed_layer: String,
+    pub convergence: String,
+    pub grade: String,
     pub server: String,
     pub tool: String,
+    pub agent: String,
+    pub owner: String,
+    /// Part of a name, a code or an id.
+    pub text: String,
     pub limit: u32,
     pub page_token: String,
 }
@@ -36,42 +46,86 @@ const MOST: u32 = 1000;
 /// Chains by their latest revision.
 ///
 /// # Errors
-/// For a token that no page gave, and a state that there is not.
-pub fn chains(recent: &Recent, wanted: &Wanted) -> Result<Page<Verdict>, Wrong> {
-    known("state", &wanted.state, State::ALL.iter().map(|state| state.as_str()))?;
-    let fits = |verdict: &Verdict| {
-        is(&wanted.state, verdict.state.as_str())
-            && is(&wanted.server, &verdict.server)
-            && is(&wanted.tool, verdict.tool.as_deref().unwrap_or_default())
+/// For a token that no page gave, and a word that there is not.
+pub fn chains(recent: &Recent, wanted: &Wanted) -> Result<Page<Said>, Wrong> {
+    let states = words("state", &wanted.state, State::ALL, State::as_str)?;
+    let layers =
+        words("first_failed_layer", &wanted.first_failed_layer, FailureLayer::ALL, |l| l.as_str())?;
+    let text = Text::new(&wanted.text);
+    let fits = |said: &Said| {
+        (states.is_empty() || states.contains(&said.state))
+            && (layers.is_empty() || said.first_failed_layer.is_some_and(|l| layers.contains(&l)))
+            && is(&wanted.server, &said.server)
+            && is(&wanted.tool, said.tool.as_deref().unwrap_or_default())
+            && is(&wanted.agent, said.agent.as_deref().unwrap_or_default())
+            && text.of_verdict(said)
     };
     let from = start(wanted)?;
-    Ok(page(recent.chains_before(from).filter(|(_, verdict)| fits(verdict)), wanted))
+    Ok(page(recent.chains_before(from).filter(|(_, said)| fits(said)), wanted))
 }
 
 /// Incidents by when they last changed.
 ///
 /// # Errors
-/// For a token that no page gave, and a status that there is not.
+/// For a token that no page gave, and a word that there is not.
 pub fn incidents(recent: &Recent, wanted: &Wanted) -> Result<Page<Incident>, Wrong> {
-    known("status", &wanted.status, IncidentStatus::ALL.iter().map(|status| status.as_str()))?;
+    let all = IncidentStatus::ALL;
+    let statuses = words("status", &wanted.status, all, IncidentStatus::as_str)?;
+    let owners = words("owner", &wanted.owner, Owner::ALL, Owner::as_str)?;
     let fits = |incident: &Incident| {
-        is(&wanted.status, incident.status.as_str()) && is(&wanted.server, &incident.server)
+        (statuses.is_empty() || statuses.contains(&incident.status))
+            && (owners.is_empty() || owners.contains(&incident.owner))
+            && is(&wanted.server, &incident.server)
     };
     let from = start(wanted)?;
     Ok(page(recent.incidents.before(from).filter(|(_, incident)| fits(incident)), wanted))
 }
 
-/// A typing mistake is no empty list.
-fn known(
+/// Scopes of requests, each with what its client holds, by when they last changed.
+///
+/// # Errors
+/// For a token that no page gave, and a word that there is not.
+pub fn sessions(recent: &Recent, wanted: &Wanted) -> Result<Page<Session>, Wrong> {
+    let all = Convergence::ALL;
+    let convergences = words("convergence", &wanted.convergence, all, Convergence::as_str)?;
+    let text = Text::new(&wanted.text);
+    let fits = |session: &Session| {
+        (convergences.is_empty() || convergences.contains(&session.convergence))
+            && text.of_session(session)
+    };
+    let from = start(wanted)?;
+    Ok(page(recent.sessions.before(from).filter(|(_, session)| fits(session)), wanted))
+}
+
+/// Changes of contracts by when they were said.
+///
+/// # Errors
+/// For a token that no page gave, and a word that there is not.
+pub fn drifts(recent: &Recent, wanted: &Wanted) -> Result<Page<Drift>, Wrong> {
+    let grades = words("grade", &wanted.grade, Grade::ALL, Grade::as_str)?;
+    let fits = |drift: &Drift| {
+        (grades.is_empty() || grades.contains(&drift.grade))
+            && is(&wanted.server, &drift.server)
+            && is(&wanted.tool, &drift.tool)
+    };
+    let from = start(wanted)?;
+    Ok(page(recent.drifts.before(from).filter(|(_, drift)| fits(drift)), wanted))
+}
+
+/// The words that are wanted, none for all of them. A typing mistake is no empty list.
+fn words<W: Copy>(
     key: &str,
     wanted: &str,
-    mut words: impl Iterator<Item = &'static str> + Clone,
-) -> Result<(), Wrong> {
-    if wanted.is_empty() || words.clone().any(|word| word == wanted) {
-        return Ok(());
-    }
-    let all: Vec<&str> = words.by_ref().collect();
-    Err(Wrong(format!("there is no such `{key}`; send one of {}", all.join(", "))))
+    all: &[W],
+    as_str: impl Fn(W) -> &'static str,
+) -> Result<Vec<W>, Wrong> {
+    let named = wanted.split(',').map(str::trim).filter(|word| !word.is_empty());
+    let read = |word| all.iter().copied().find(|known| as_str(*known) == word);
+    let found: Option<Vec<W>> = named.map(read).collect();
+    found.ok_or_else(|| {
+        let all: Vec<&str> = all.iter().map(|word| as_str(*word)).collect();
+        Wrong(format!("there is no such `{key}`; send one of {}", all.join(", ")))
+    })
 }
 
 fn is(wanted: &str, found: &str) -> bool {

@@ -1,26 +1,33 @@
-//! What is asked of the running program: the check before a call, chains and incidents, over HTTP
-//! on a port of its own and over gRPC beside OTLP.
+//! What is asked of the running program: the live page, the check before a call, what was judged,
+//! over HTTP on a port of its own and over gRPC beside OTLP.
 //!
 //! Promises: answers come from published copies and delay no judgement; nothing can be changed by
 //! asking; answers hold ids, names, digests, codes and times, no content.
 
+mod assets;
 pub mod board;
 pub mod check;
 pub mod contracts;
+pub mod evidence;
 mod grpc;
 mod http;
 pub mod listing;
+pub mod overview;
 pub mod question;
+pub mod recent;
+mod text;
+pub mod timeline;
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use ::http::{HeaderMap, Request, Response, StatusCode, header};
+use ::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use axum::Router;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use tower::ServiceExt;
 
+use crate::model::ids::Digest16;
 use crate::proto::mcp_verdict_server::McpVerdictServer;
 use crate::receive::{Answer, Answering, Handler, harden};
 
@@ -29,7 +36,10 @@ pub use board::Board;
 /// Paths of the gRPC service begin so.
 pub const GRPC_PREFIX: &str = "/mcp_verdict.v1.McpVerdict/";
 
-/// The HTTP API as the port's handler.
+/// How the process does, as JSON: asked for by each question for it.
+pub type Vitals = Arc<dyn Fn() -> serde_json::Value + Send + Sync>;
+
+/// The page and the HTTP API as the port's handler.
 pub struct Http {
     router: Router,
     /// Whether only programs of this machine may come, by nothing but the address they come to.
@@ -38,19 +48,36 @@ pub struct Http {
 
 impl Http {
     /// `local`: the port is on loopback and asks for no credentials.
-    pub fn new(board: Arc<Board>, local: bool) -> Self {
-        Http { router: http::router(board), local }
+    pub fn new(board: Arc<Board>, vitals: Vitals, local: bool) -> Self {
+        Http { router: http::router(board, vitals), local }
     }
 
     async fn ask(&self, request: Request<Bytes>) -> Response<Answer> {
         if self.local && !is_local(&request) {
             return misdirected();
         }
+        let reads = *request.method() == Method::GET;
+        let known = request.headers().get(header::IF_NONE_MATCH).filter(|_| reads).cloned();
         let Ok(response) = self.router.clone().oneshot(request.map(Full::new)).await;
         let mut response = whole(response).await;
+        if reads && response.status() == StatusCode::OK {
+            name(&mut response, known.as_ref());
+        }
         harden(response.headers_mut());
         response
     }
+}
+
+/// Names an answer by its bytes, and leaves them out for who has them.
+fn name(response: &mut Response<Answer>, known: Option<&HeaderValue>) {
+    let digest = Digest16::plain(&[&response.body().data]);
+    let Ok(tag) = HeaderValue::from_str(&format!("\"{digest}\"")) else { return };
+    if known == Some(&tag) {
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        response.body_mut().data = Bytes::new();
+        response.headers_mut().remove(header::CONTENT_LENGTH);
+    }
+    response.headers_mut().insert(header::ETAG, tag);
 }
 
 impl Handler for Http {

@@ -9,6 +9,7 @@ use opentelemetry::metrics::{Meter, MeterProvider};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::metrics::exporter::PushMetricExporter;
 use opentelemetry_sdk::metrics::{PeriodicReader, SdkMeterProvider, Stream};
+use prometheus::proto::{LabelPair, Metric, MetricFamily, MetricType};
 use prometheus::{Encoder, Registry, TextEncoder};
 
 /// The instruments of one process.
@@ -17,6 +18,27 @@ pub struct Meters {
     registry: Registry,
     /// Gathering is one at a time: a scrape never makes another wait for ever.
     gathering: Mutex<()>,
+}
+
+/// One number of `/metrics`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    pub name: String,
+    pub labels: Vec<(String, String)>,
+    pub value: f64,
+}
+
+fn sample(family: &MetricFamily, metric: &Metric) -> Sample {
+    let label = |pair: &LabelPair| (pair.name().to_owned(), pair.value().to_owned());
+    let value = match family.get_field_type() {
+        MetricType::COUNTER => metric.get_counter().value(),
+        _ => metric.get_gauge().value(),
+    };
+    Sample {
+        name: family.name().to_owned(),
+        labels: metric.get_label().iter().map(label).collect(),
+        value,
+    }
 }
 
 /// Attribute sets of one instrument; the next ones count under `otel.metric.overflow="true"`.
@@ -69,6 +91,19 @@ impl Meters {
         let families = self.registry.gather();
         TextEncoder::new().encode(&families, &mut text).map_err(|error| error.to_string())?;
         Ok(text)
+    }
+
+    /// Counters and gauges of wanted names as they stand, in the order of `/metrics`.
+    pub fn samples(&self, wanted: &dyn Fn(&str) -> bool) -> Vec<Sample> {
+        let families = {
+            let _one = self.gathering.lock().unwrap_or_else(PoisonError::into_inner);
+            self.registry.gather()
+        };
+        let wanted = families.iter().filter(|family| wanted(family.name()));
+        let single = wanted.filter(|family| family.get_field_type() != MetricType::HISTOGRAM);
+        let metrics =
+            single.flat_map(|family| family.get_metric().iter().map(move |m| (family, m)));
+        metrics.map(|(family, metric)| sample(family, metric)).collect()
     }
 
     /// Pushes what was counted since the last push, and ends.

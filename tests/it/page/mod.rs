@@ -5,4 +5,6 @@ mod access;
 mod checks;
 mod instance;
 mod lists;
+mod many;
 pub mod support;
+mod view;

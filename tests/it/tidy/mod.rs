@@ -42,12 +42,12 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("clock", &["model"]),
     ("receive", &["wire", "model", "clock"]),
     ("log", &["wire", "model", "clock"]),
-    ("show", &["model", "emit"]),
+    ("show", &["model", "emit", "engine", "judge"]),
     ("export", &["wire", "model", "log", "clock", "show"]),
     ("config", &["model"]),
     ("telemetry", &["model", "emit", "clock"]),
     // What is asked of the running program: it reads published copies, no table.
-    ("page", &["model", "catalog", "proto", "receive"]),
+    ("page", &["model", "catalog", "proto", "receive", "clock"]),
     // Both halves meet here alone: the running program, and the commands that judge files.
     ("app", EVERYTHING),
     ("cli", EVERYTHING),
