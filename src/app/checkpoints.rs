@@ -88,8 +88,8 @@ const LOOK: Duration = Duration::from_secs(1);
 /// hold.
 const TIME: Duration = Duration::from_secs(60);
 const GROWTH: u64 = 64 << 20;
-/// And again after this, where the log takes nothing of ours: what may go makes room.
-const AGAIN: Duration = Duration::from_secs(3);
+/// And again after this, where the log is full and a checkpoint makes room.
+const AGAIN: Duration = Duration::from_secs(2);
 /// How long the log may take for what was said before.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -105,8 +105,10 @@ impl Checkpoints {
             // Segments that went make room for as much again.
             bytes = bytes.min(usage.bytes);
             let due = at.elapsed() >= TIME || usage.bytes - bytes >= growth;
-            let stuck = self.outputs.is_stuck() && at.elapsed() >= AGAIN;
-            if !stuck && (!due || self.log.head() == written) {
+            let full = usage.bytes >= usage.limit / 10 * 9;
+            let short = full && usage.foldable > 0 || self.outputs.is_stuck();
+            let again = short && at.elapsed() >= AGAIN;
+            if !again && (!due || self.log.head() == written) {
                 continue;
             }
             let position = self.unfolded.seen(&*self.log);

@@ -33,8 +33,8 @@ pub trait Paper {
     /// Appends all of the bytes, or nothing of them.
     ///
     /// # Errors
-    /// `StorageFull` or `QuotaExceeded` when there is no room for them: fewer may fit. Else when the
-    /// medium failed.
+    /// `StorageFull` or `QuotaExceeded` when there is no room for them: fewer may fit. Else when
+    /// the medium failed.
     fn put(&mut self, bytes: &[u8]) -> io::Result<()>;
 }
 

@@ -100,7 +100,7 @@ impl Log for Memory {
     fn usage(&self) -> Usage {
         let state = self.state();
         let (records, bytes) = (state.pending.len() as u64, state.bytes);
-        Usage { records, pending_bytes: bytes, bytes, limit: self.limit }
+        Usage { records, pending_bytes: bytes, bytes, foldable: 0, limit: self.limit }
     }
 
     fn head(&self) -> Position {

@@ -103,6 +103,8 @@ pub struct Usage {
     pub pending_bytes: u64,
     /// Bytes that count against the limit; on disk, of all files.
     pub bytes: u64,
+    /// Of them, those that a checkpoint would free.
+    pub foldable: u64,
     pub limit: u64,
 }
 

@@ -220,6 +220,12 @@ impl Index {
         self.folded = folded;
     }
 
+    /// Bytes of segments that are done, and that only the lack of a checkpoint keeps.
+    pub fn foldable(&self) -> u64 {
+        let done = self.segments.values().filter(|s| s.live == 0 && !s.over(self.folded));
+        done.map(|segment| segment.bytes).sum()
+    }
+
     fn keeps(&self, segment: &Segment, slot: &Slot) -> bool {
         !slot.done() || segment.position(slot) > self.folded
     }

@@ -229,6 +229,7 @@ impl Shared {
             records,
             pending_bytes: entries + records * Record::OVERHEAD,
             bytes,
+            foldable: state.index.foldable(),
             limit: self.max_size,
         }
     }

@@ -17,9 +17,11 @@ use super::support::*;
 pub struct Process {
     child: Child,
     pub url: String,
+    /// Where gRPC is received.
+    pub grpc: String,
 }
 
-fn command(backend: &Backend, directory: &Path) -> Command {
+fn command(backend: &str, directory: &Path) -> Command {
     let set = [
         "receivers.otlp.protocols.grpc.endpoint=127.0.0.1:0".to_owned(),
         "receivers.otlp.protocols.http.endpoint=127.0.0.1:0".to_owned(),
@@ -29,7 +31,7 @@ fn command(backend: &Backend, directory: &Path) -> Command {
         "processors.mcp_verdict.settle=300ms".to_owned(),
         format!("storage.directory={}", directory.display()),
         "storage.max_size=32MiB".to_owned(),
-        format!("exporters.otlp_http.endpoint=http://{}", backend.address),
+        format!("exporters.otlp_http.endpoint={backend}"),
         "exporters.otlp_http.retry_on_failure.initial_interval=50ms".to_owned(),
         "exporters.otlp_http.retry_on_failure.max_interval=200ms".to_owned(),
     ];
@@ -47,6 +49,11 @@ impl Process {
 
     /// The same, with more settings.
     pub fn start_with(backend: &Backend, directory: &Path, more: &[&str]) -> Self {
+        Process::start_at(&format!("http://{}", backend.address), directory, more)
+    }
+
+    /// The same, in front of a backend at a URL.
+    pub fn start_at(backend: &str, directory: &Path, more: &[&str]) -> Self {
         let mut command = command(backend, directory);
         command.args(more.iter().flat_map(|one| ["--set", one]));
         let mut child = command.spawn().unwrap();
@@ -54,11 +61,17 @@ impl Process {
         let ready = lines.by_ref().map(|line| line.unwrap()).find(|line| line.contains("ready"));
         let ready = ready.expect("it starts");
         let line: serde_json::Value = serde_json::from_str(&ready).unwrap();
-        let http = line["http"].as_str().unwrap();
-        let address = http.trim_start_matches("Some(").trim_end_matches(')');
-        let url = format!("http://{address}/v1/traces");
+        let address = |port: &str| {
+            let address = line[port].as_str().unwrap();
+            format!("http://{}", address.trim_start_matches("Some(").trim_end_matches(')'))
+        };
+        let url = format!("{}/v1/traces", address("http"));
         std::thread::spawn(move || lines.for_each(drop));
-        Process { child, url }
+        Process { child, url, grpc: address("grpc") }
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     pub fn kill(self) {
@@ -208,7 +221,8 @@ async fn a_directory_in_use_is_no_place_to_start() {
     let directory = tempfile::tempdir().unwrap();
     let backend = Backend::start(&[]).await;
     let first = Process::start(&backend, directory.path());
-    let mut second = command(&backend, directory.path()).spawn().unwrap();
+    let mut second =
+        command(&format!("http://{}", backend.address), directory.path()).spawn().unwrap();
     let mut told = String::new();
     second.stderr.take().unwrap().read_to_string(&mut told).unwrap();
     assert_eq!(second.wait().unwrap().code(), Some(64), "{told}");

@@ -9,6 +9,7 @@ mod judged;
 mod killed;
 mod kills;
 mod outage;
+mod overload;
 mod receiving;
 mod refused;
 mod starting;

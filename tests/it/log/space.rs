@@ -132,6 +132,9 @@ fn the_bound_holds_under_load() {
             .collect();
         scope.spawn(|| {
             // The device is slower than the senders.
+            while !refused.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
             while !done.load(Ordering::Relaxed) || log.usage().records > 0 {
                 for pending in log.page(Position(0), 256 << 10, &|_| true).unwrap() {
                     log.mark(pending.position, Mark::Done);
