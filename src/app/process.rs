@@ -1,5 +1,7 @@
 //! The process around the program: runtime, signals, exit code.
 
+use std::path::PathBuf;
+
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::field::display;
 
@@ -66,8 +68,11 @@ async fn until_stopped(
     if settings.exporters.iter().any(shown) {
         tell(&ports(&app));
     }
+    let mut empty = settings.empty_files.clone();
     while let Wish::Reload = signals.next().await {
-        reload(&app, settings, sources, logs).await;
+        if let Some(now) = reload(&app, settings, &empty, sources, logs).await {
+            empty = now;
+        }
     }
     tracing::info!("stopping");
     tokio::select! {
@@ -98,16 +103,30 @@ fn ports(app: &App) -> String {
     format!("{}; verdicts appear here as they come", open.join(", "))
 }
 
-async fn reload(app: &App, started: &Settings, sources: &Sources, logs: &Logs) {
+/// Takes up the configuration as it is now; the files that hold nothing, where it could be used.
+async fn reload(
+    app: &App,
+    started: &Settings,
+    empty: &[PathBuf],
+    sources: &Sources,
+    logs: &Logs,
+) -> Option<Vec<PathBuf>> {
     let settings = match config::load(sources) {
         Ok(settings) => settings,
         Err(mistakes) => {
             for mistake in &mistakes {
                 tracing::error!(%mistake, "the configuration stays as it was");
             }
-            return;
+            return None;
         }
     };
+    // A write that was cut off looks like this; what it would turn off is what somebody wanted.
+    if let Some(file) = settings.empty_files.iter().find(|file| !empty.contains(file)) {
+        let mistake =
+            format!("{}: holds nothing any more; {{}} means the defaults", file.display());
+        tracing::error!(mistake, "the configuration stays as it was");
+        return None;
+    }
     for warning in &settings.warnings {
         tracing::warn!(%warning, "the configuration can be used");
     }
@@ -123,6 +142,7 @@ async fn reload(app: &App, started: &Settings, sources: &Sources, logs: &Logs) {
             }
         }
     }
+    Some(settings.empty_files)
 }
 
 /// The sections that differ and cannot change while running.

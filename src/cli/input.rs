@@ -30,6 +30,9 @@ pub type Take<'a> = &'a mut dyn FnMut(Signal, &[u8]);
 /// A recording may inflate to this much: more would not fit in memory either.
 const MAX_BYTES: usize = 4 << 30;
 
+/// As a receiver's `limits.inflate_ratio`, where nobody sets it.
+const MAX_RATIO: usize = 1000;
+
 /// Reads every export of `paths`; `-` is stdin.
 pub fn read(paths: &[PathBuf], take: Take<'_>) -> Result<(), InputError> {
     paths.iter().try_for_each(|path| read_file(path, take))
@@ -48,7 +51,7 @@ fn read_file(path: &Path, take: Take<'_>) -> Result<(), InputError> {
     };
     let raw = raw.map_err(|error| wrong(&format!("cannot be read: {error}")))?;
     let (coding, rest) = if stdin { sniff(&raw) } else { by_ending(path) };
-    let limits = inflate::Limits { max_bytes: MAX_BYTES, max_ratio: usize::MAX };
+    let limits = inflate::Limits { max_bytes: MAX_BYTES, max_ratio: MAX_RATIO };
     let bytes = inflate::inflate(coding, &raw, limits).map_err(|error| wrong(&error))?;
     let protobuf = match stdin {
         true => !starts_like_json(&bytes),
@@ -307,6 +310,14 @@ mod tests {
         let logs = protobuf(Signal::Logs, LOGS);
         let packed = inflate::deflate(Coding::Gzip, &logs).unwrap();
         assert_eq!(read_as("a.pb.gz", &packed), Ok(vec![Signal::Logs]));
+    }
+
+    #[test]
+    fn what_inflates_beyond_measure_is_refused() {
+        let blanks = vec![b' '; 64 << 20];
+        let packed = inflate::deflate(Coding::Zstd, &blanks).unwrap();
+        let error = read_as("a.jsonl.zst", &packed).unwrap_err();
+        assert_eq!(error, "a.jsonl.zst: the body inflates to more than 1000 times its size");
     }
 
     #[test]

@@ -283,9 +283,19 @@ fn expected(
 }
 
 fn list(shared: &Shared, around: &mut Surroundings<'_>) -> Result<Exit, Stop> {
+    let file = shared.lockfile.display();
+    if !shared.lockfile.exists() {
+        let says = format!("{file} is not there: nothing is pinned; `lock init` pins a server");
+        return Err(Stop::Told(Exit::No, says));
+    }
     let lockfile = lockfile_io::read(&shared.lockfile)?;
     let wanted = |key: &PinKey| shared.server.as_ref().is_none_or(|server| *server == key.server);
-    let pins = lockfile.pins().iter().filter(|(key, _)| wanted(key)).collect();
+    let pins: Vec<_> = lockfile.pins().iter().filter(|(key, _)| wanted(key)).collect();
+    if let Some(server) = shared.server.as_ref().filter(|_| pins.is_empty()) {
+        let known: BTreeSet<&str> = lockfile.pins().keys().map(|key| &*key.server).collect();
+        let says = format!("{file} has no pins of {server:?}; it has pins of {known:?}");
+        return Err(Stop::Told(Exit::No, says));
+    }
     super::lock_report::list(pins, shared.format, around.output)?;
     Ok(Exit::Done)
 }

@@ -67,6 +67,22 @@ fn page(tools: &[String]) -> String {
 }
 
 #[test]
+fn a_list_of_nothing_says_so() {
+    let desk = Desk::new();
+    let (exit, says) = desk.lock(&["list"], "");
+    assert_eq!(
+        (exit, says.contains("is not there: nothing is pinned")),
+        (Exit::No, true),
+        "{says}"
+    );
+    let listed = desk.write("a.json", &page(&[tool("find", "query", "")]));
+    assert_eq!(desk.lock(&["init", "--server", "srv", &listed], "").0, Exit::Done);
+    assert_eq!(desk.lock(&["list", "--server", "srv"], "").0, Exit::Done);
+    let (exit, says) = desk.lock(&["list", "--server", "other"], "");
+    assert_eq!((exit, says.contains("it has pins of {\"srv\"}")), (Exit::No, true), "{says}");
+}
+
+#[test]
 fn pin_check_review_approve() {
     let desk = Desk::new();
     let before =

@@ -45,7 +45,7 @@ pub fn load(sources: &Sources) -> Result<Settings, Vec<Mistake>> {
 /// As [`load`], with the environment as an argument.
 pub fn load_with(sources: &Sources, env: Env<'_>) -> Result<Settings, Vec<Mistake>> {
     let mut mistakes = Vec::new();
-    let listed = merged_files(&sources.files, env, &mut mistakes);
+    let (listed, empty_files) = merged_files(&sources.files, env, &mut mistakes);
     let mut tree = listed.clone();
     for set in &sources.set {
         if let Some(node) = tree::read_set(set, env, &mut mistakes) {
@@ -53,6 +53,7 @@ pub fn load_with(sources: &Sources, env: Env<'_>) -> Result<Settings, Vec<Mistak
         }
     }
     let mut settings = check(&tree, &listed, env, &mut mistakes);
+    settings.empty_files = empty_files;
     // In reading order: by file as first met, then by line.
     let files: Vec<_> = mistakes.iter().map(|m| m.place.clone().map(|p| p.file)).collect();
     mistakes.sort_by_key(|m| {
@@ -111,8 +112,13 @@ fn as_configuration(node: Node) -> Node {
 /// Mistakes that show only in the files a configuration names.
 pub use files::check_files;
 
-fn merged_files(paths: &[PathBuf], env: Env<'_>, mistakes: &mut Vec<Mistake>) -> Node {
-    let mut merged = Node::empty();
+/// The files merged, and those that hold nothing.
+fn merged_files(
+    paths: &[PathBuf],
+    env: Env<'_>,
+    mistakes: &mut Vec<Mistake>,
+) -> (Node, Vec<PathBuf>) {
+    let (mut merged, mut empty) = (Node::empty(), Vec::new());
     for path in paths {
         let shown = mistake::Place::new(&path.display().to_string(), 0);
         let files = match tree::files_of(path) {
@@ -128,12 +134,18 @@ fn merged_files(paths: &[PathBuf], env: Env<'_>, mistakes: &mut Vec<Mistake>) ->
             mistakes.push(Mistake::new(Some(&shown), "", says));
         }
         for file in files {
-            if let Some(node) = tree::read_file(&file, env, mistakes) {
-                merged.merge(node);
+            let Some(node) = tree::read_file(&file, env, mistakes) else { continue };
+            if node.value == tree::Value::Absent {
+                let place = mistake::Place::new(&file.display().to_string(), 0);
+                let says = "holds nothing, so that it changes nothing; {} says that it is meant";
+                mistakes.push(Mistake::warning(&place, "", says));
+                empty.push(file);
+                continue;
             }
+            merged.merge(node);
         }
     }
-    merged
+    (merged, empty)
 }
 
 fn check(tree: &Node, listed: &Node, env: Env<'_>, mistakes: &mut Vec<Mistake>) -> Settings {
@@ -163,6 +175,7 @@ fn check(tree: &Node, listed: &Node, env: Env<'_>, mistakes: &mut Vec<Mistake>) 
         exporters,
         service,
         warnings: Vec::new(),
+        empty_files: Vec::new(),
     };
     // Several readers may look at one wrong value: it is one mistake.
     for mistake in notes.mistakes.take() {

@@ -25,6 +25,8 @@ pub struct Settings {
     pub service: Service,
     /// What can be run with and is probably not meant, in reading order.
     pub warnings: Vec<Mistake>,
+    /// Files that hold nothing: they change nothing, and may be cut off.
+    pub empty_files: Vec<PathBuf>,
 }
 
 /// `None`: not listened on. At least one is there.

@@ -1,17 +1,19 @@
 //! What chains rest on, for people: the same tables as `replay`, with a witness at the judge's
 //! side.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::live::Engine;
 use super::replay::settled;
 use super::tables::{ChainEntry, Now, Tables};
 use super::whatif::{WhatIf, what_ifs};
+use crate::correlate::scope::ScopeKey;
 use crate::correlate::side::Side;
 use crate::judge::Note;
 use crate::model::case::{Ending, Exchange};
 use crate::model::fact::{Fact, Sighting};
-use crate::model::ids::{Arrival, Digest16, SpanRef};
+use crate::model::ids::{Arrival, Digest16, Nanos, SpanRef};
 use crate::model::policy::Policy;
 use crate::model::record::Verdict;
 
@@ -52,14 +54,29 @@ pub fn explain(
 ) -> Vec<Explained> {
     let tables = settled(sightings, policy);
     let now = Now { event: tables.newest, live: false };
-    let mut found: Vec<Explained> = tables
-        .chains
-        .iter()
-        .filter(|(_, entry)| entry.verdict.as_deref().is_some_and(wanted))
-        .filter_map(|(key, entry)| tables.explained(*key, entry, now))
-        .collect();
-    found.sort_by_key(|explained| super::records::order(&explained.verdict));
+    let mut around: BTreeMap<&ScopeKey, Around> = BTreeMap::new();
+    let mut found = Vec::new();
+    for (key, entry) in &tables.chains {
+        if entry.verdict.as_deref().is_some_and(wanted) {
+            let around = around.entry(&entry.scope).or_insert_with(|| tables.around(&entry.scope));
+            found.extend(tables.explained(*key, entry, around, now));
+        }
+    }
+    found.sort_by_key(|explained: &Explained| super::records::order(&explained.verdict));
     found
+}
+
+/// What stands around the requests of a scope, each in the order of time.
+struct Around {
+    listings: Vec<(Nanos, SpanRef)>,
+    negotiations: Vec<(Nanos, SpanRef)>,
+    notes: Vec<Arc<Fact>>,
+}
+
+/// The last that began no later.
+fn last(all: &[(Nanos, SpanRef)], start: Nanos) -> Option<SpanRef> {
+    let before = all.partition_point(|(time, _)| *time <= start);
+    all[..before].last().map(|(_, at)| *at)
 }
 
 impl Engine {
@@ -69,7 +86,8 @@ impl Engine {
         let key = self.sent.get(id)?.key;
         let entry = self.tables.chains.get(&key)?;
         let now = Now { event: now.wall.saturating_sub(self.tables.policy.clock_skew), live: true };
-        let explained = self.tables.explained(key, entry, now)?;
+        let around = self.tables.around(&entry.scope);
+        let explained = self.tables.explained(key, entry, &around, now)?;
         let case = self.tables.case(key, entry, explained.exchange.clone(), now);
         let ending = entry.ending.unwrap_or(Ending::Unobserved);
         // Where other attempts decide, one span's evidence may not.
@@ -80,7 +98,34 @@ impl Engine {
 }
 
 impl Tables {
-    fn explained(&self, key: SpanRef, entry: &ChainEntry, now: Now) -> Option<Explained> {
+    fn around(&self, key: &ScopeKey) -> Around {
+        let scope = self.scopes.get(key);
+        let of = |methods: &[&str]| {
+            let controls = scope.into_iter().flat_map(|scope| scope.controls());
+            let fit = controls.filter(|chain| methods.contains(&chain.method().as_str()));
+            let mut found: Vec<(Nanos, SpanRef)> =
+                fit.map(|chain| (chain.start(), chain.key())).collect();
+            found.sort_unstable();
+            found
+        };
+        let notes = scope.into_iter().flat_map(|scope| scope.note_facts.values());
+        let mut notes: Vec<Arc<Fact>> = notes.cloned().collect();
+        notes.sort_by_key(|fact| (fact.start, fact.id));
+        Around {
+            listings: of(&["tools/list"]),
+            negotiations: of(&["initialize", "server/discover"]),
+            notes,
+        }
+    }
+
+    fn explained(
+        &self,
+        key: SpanRef,
+        entry: &ChainEntry,
+        around: &Around,
+        now: Now,
+    ) -> Option<Explained> {
+        let start = entry.chain.start();
         let verdict = entry.verdict.as_deref()?.clone();
         let case = self.case(key, entry, self.exchange(key, entry), now);
         let mut notes: Vec<Note> = Vec::new();
@@ -90,14 +135,14 @@ impl Tables {
             alone: Some(alone).filter(|alone| alone.state != verdict.state),
             verdict,
             exchange: case.exchange,
-            facts: self.behind(key, entry),
+            facts: self.behind(key, entry, around),
             notes,
-            listing: self.before(entry, &["tools/list"]),
-            negotiation: self.before(entry, &["initialize", "server/discover"]),
+            listing: last(&around.listings, start),
+            negotiation: last(&around.negotiations, start),
         })
     }
 
-    fn behind(&self, key: SpanRef, entry: &ChainEntry) -> Vec<(Role, Arc<Fact>)> {
+    fn behind(&self, key: SpanRef, entry: &ChainEntry, around: &Around) -> Vec<(Role, Arc<Fact>)> {
         let chain = &entry.chain;
         let of = |side: &Option<Side>, role: Role| -> Vec<_> {
             side.iter().flat_map(|side| &side.facts).map(|fact| (role, fact.clone())).collect()
@@ -108,26 +153,11 @@ impl Tables {
         let mut facts = of(&chain.asking, Role::Asking);
         facts.extend(of(&chain.answering, Role::Answering));
         facts.extend(evidence.map(|fact| (Role::Evidence, fact)));
-        let scope = self.scopes.get(&entry.scope);
-        let notes = scope.into_iter().flat_map(|scope| scope.note_facts.values());
-        let meanwhile =
-            |fact: &&Arc<Fact>| chain.start() <= fact.start && fact.start <= chain.stop();
-        facts.extend(notes.filter(meanwhile).map(|fact| (Role::Notification, fact.clone())));
+        let first = around.notes.partition_point(|fact| fact.start < chain.start());
+        let meanwhile = around.notes[first..].iter().take_while(|fact| fact.start <= chain.stop());
+        facts.extend(meanwhile.map(|fact| (Role::Notification, fact.clone())));
         facts.sort_by_key(|(role, fact)| (*role, fact.start, fact.id));
         facts.dedup_by_key(|(role, fact)| (*role, fact.id));
         facts
-    }
-
-    /// The newest request of its scope with one of these methods that started no later.
-    fn before(&self, entry: &ChainEntry, methods: &[&str]) -> Option<SpanRef> {
-        let scope = self.scopes.get(&entry.scope)?;
-        let start = entry.chain.start();
-        let mut earlier = scope.chains.iter().rev().filter(|(time, _)| *time <= start);
-        earlier.find_map(|(_, key)| {
-            let chain = &self.chains.get(key)?.chain;
-            let fits = methods.contains(&chain.method().as_str());
-            let side = chain.asking.as_ref().or(chain.answering.as_ref());
-            side.filter(|_| fits).map(Side::at)
-        })
     }
 }

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::board::{Catalogs, Rules};
 use super::check::holder;
+use super::listing::{MOST, limit};
 use super::question::Wrong;
 use crate::catalog::lockfile::{Holder, member_map};
 use crate::catalog::projection::full_name;
@@ -23,11 +24,9 @@ use crate::model::policy::Context;
 pub struct Wanted {
     pub server: String,
     pub tool: String,
-    pub limit: u32,
+    pub limit: Option<u32>,
     pub page_token: String,
 }
-
-const MOST: u32 = 1000;
 
 /// A place in the list: server, tool, context.
 type Place = (String, String, String);
@@ -38,7 +37,7 @@ type Place = (String, String, String);
 /// For a token that no page gave.
 pub fn page(rules: &Rules, catalogs: &Catalogs, wanted: &Wanted) -> Result<Value, Wrong> {
     let after = after(&wanted.page_token)?;
-    let limit = if wanted.limit == 0 { MOST } else { wanted.limit.min(MOST) } as usize;
+    let limit = limit(wanted.limit, MOST)?;
     let is = |wanted: &str, found: &str| wanted.is_empty() || wanted == found;
     let servers = catalogs.iter().filter(|(server, _)| is(&wanted.server, server));
     let lines = servers.flat_map(|(server, known)| {

@@ -62,6 +62,7 @@ impl McpVerdict for Api {
 
     async fn list_chains(&self, request: Request<ListChainsRequest>) -> Answer<ListChainsResponse> {
         let ListChainsRequest { state, limit, server, tool, page_token } = request.into_inner();
+        let limit = some(limit);
         let wanted = Wanted { state, server, tool, limit, page_token, ..Wanted::default() };
         let page = listing::chains(&self.0.recent(), &wanted)?;
         let chains = page.items.iter().map(|verdict| (&***verdict).into()).collect();
@@ -87,11 +88,17 @@ impl McpVerdict for Api {
         request: Request<ListIncidentsRequest>,
     ) -> Answer<ListIncidentsResponse> {
         let ListIncidentsRequest { status, limit, server, page_token } = request.into_inner();
+        let limit = some(limit);
         let wanted = Wanted { status, server, limit, page_token, ..Wanted::default() };
         let page = listing::incidents(&self.0.recent(), &wanted)?;
         let incidents = page.items.iter().map(|incident| (&**incident).into()).collect();
         Ok(Response::new(ListIncidentsResponse { incidents, next_page_token: page.next }))
     }
+}
+
+/// Zero is protobuf's word for nothing said.
+fn some(limit: u32) -> Option<u32> {
+    Some(limit).filter(|limit| *limit > 0)
 }
 
 fn change(change: &Change) -> LocatedChange {

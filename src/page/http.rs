@@ -44,17 +44,19 @@ const PATHS: &str = "ask POST /v1/contracts/check, GET /v1/contracts, /v1/chains
     /v1/chains/{id}, /v1/incidents, /v1/sessions, /v1/drifts, /v1/overview, /v1/names or \
     /v1/health; the page is at /";
 
-/// Numbers of google.rpc.Code, as in the errors of OTLP/HTTP.
-fn code(status: StatusCode) -> u8 {
+/// Numbers of google.rpc.Code, as in the errors of OTLP/HTTP, and a word for programs.
+fn kind(status: StatusCode) -> (u8, &'static str) {
     match status {
-        StatusCode::NOT_FOUND => 5,
-        StatusCode::METHOD_NOT_ALLOWED => 12,
-        _ => 3,
+        StatusCode::NOT_FOUND => (5, "not_found"),
+        StatusCode::METHOD_NOT_ALLOWED => (12, "method"),
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => (3, "media_type"),
+        _ => (3, "invalid_argument"),
     }
 }
 
 fn error(status: StatusCode, says: &str) -> Response {
-    answer(status, &json!({"code": code(status), "message": says}))
+    let (code, reason) = kind(status);
+    answer(status, &json!({"code": code, "reason": reason, "message": says}))
 }
 
 fn answer(status: StatusCode, body: &Value) -> Response {

@@ -12,7 +12,7 @@ use super::text::Text;
 use crate::model::record::{Drift, Incident, Session};
 use crate::model::words::{Convergence, FailureLayer, Grade, IncidentStatus, Owner, State};
 
-/// What of a list is wanted. Empty texts and zero are the defaults.
+/// What of a list is wanted. Empty texts are the defaults.
 #[derive(Clone, Debug, Default, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Wanted {
@@ -28,7 +28,7 @@ pub struct Wanted {
     pub owner: String,
     /// Part of a name, a code or an id.
     pub text: String,
-    pub limit: u32,
+    pub limit: Option<u32>,
     pub page_token: String,
 }
 
@@ -40,8 +40,9 @@ pub struct Page<T> {
     pub next: String,
 }
 
-const DEFAULT: usize = 100;
-const MOST: u32 = 1000;
+const DEFAULT: u32 = 100;
+/// Items of one page.
+pub(super) const MOST: u32 = 1000;
 
 /// Chains by their latest revision.
 ///
@@ -60,8 +61,8 @@ pub fn chains(recent: &Recent, wanted: &Wanted) -> Result<Page<Said>, Wrong> {
             && is(&wanted.agent, said.agent.as_deref().unwrap_or_default())
             && text.of_verdict(said)
     };
-    let from = start(wanted)?;
-    Ok(page(recent.chains_before(from).filter(|(_, said)| fits(said)), wanted))
+    let (from, limit) = (start(wanted)?, limit(wanted.limit, DEFAULT)?);
+    Ok(page(recent.chains_before(from).filter(|(_, said)| fits(said)), limit))
 }
 
 /// Incidents by when they last changed.
@@ -77,8 +78,8 @@ pub fn incidents(recent: &Recent, wanted: &Wanted) -> Result<Page<Incident>, Wro
             && (owners.is_empty() || owners.contains(&incident.owner))
             && is(&wanted.server, &incident.server)
     };
-    let from = start(wanted)?;
-    Ok(page(recent.incidents.before(from).filter(|(_, incident)| fits(incident)), wanted))
+    let (from, limit) = (start(wanted)?, limit(wanted.limit, DEFAULT)?);
+    Ok(page(recent.incidents.before(from).filter(|(_, incident)| fits(incident)), limit))
 }
 
 /// Scopes of requests, each with what its client holds, by when they last changed.
@@ -93,8 +94,8 @@ pub fn sessions(recent: &Recent, wanted: &Wanted) -> Result<Page<Session>, Wrong
         (convergences.is_empty() || convergences.contains(&session.convergence))
             && text.of_session(session)
     };
-    let from = start(wanted)?;
-    Ok(page(recent.sessions.before(from).filter(|(_, session)| fits(session)), wanted))
+    let (from, limit) = (start(wanted)?, limit(wanted.limit, DEFAULT)?);
+    Ok(page(recent.sessions.before(from).filter(|(_, session)| fits(session)), limit))
 }
 
 /// Changes of contracts by when they were said.
@@ -108,8 +109,8 @@ pub fn drifts(recent: &Recent, wanted: &Wanted) -> Result<Page<Drift>, Wrong> {
             && is(&wanted.server, &drift.server)
             && is(&wanted.tool, &drift.tool)
     };
-    let from = start(wanted)?;
-    Ok(page(recent.drifts.before(from).filter(|(_, drift)| fits(drift)), wanted))
+    let (from, limit) = (start(wanted)?, limit(wanted.limit, DEFAULT)?);
+    Ok(page(recent.drifts.before(from).filter(|(_, drift)| fits(drift)), limit))
 }
 
 /// The words that are wanted, none for all of them. A typing mistake is no empty list.
@@ -141,11 +142,18 @@ fn start(wanted: &Wanted) -> Result<u64, Wrong> {
     }
 }
 
-fn page<'a, T: 'a>(mut items: impl Iterator<Item = (u64, &'a Arc<T>)>, wanted: &Wanted) -> Page<T> {
-    let limit = match wanted.limit {
-        0 => DEFAULT,
-        some => some.min(MOST) as usize,
-    };
+/// How many items a page holds: nobody wants an empty one, and there is a most.
+///
+/// # Errors
+/// For zero.
+pub(super) fn limit(wanted: Option<u32>, default: u32) -> Result<usize, Wrong> {
+    match wanted {
+        Some(0) => Err(Wrong(format!("`limit` is 0; send 1 to {MOST}, or none for {default}"))),
+        some => Ok(some.unwrap_or(default).min(MOST) as usize),
+    }
+}
+
+fn page<'a, T: 'a>(mut items: impl Iterator<Item = (u64, &'a Arc<T>)>, limit: usize) -> Page<T> {
     let some: Vec<_> = items.by_ref().take(limit).collect();
     let next = match (some.last(), items.next()) {
         (Some((number, _)), Some(_)) => number.to_string(),

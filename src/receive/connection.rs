@@ -83,6 +83,12 @@ fn builder(protocol: &Protocol, door: &Door) -> auto::Builder<TokioExecutor> {
         .timer(TokioTimer::new())
         .header_read_timeout(door.limits.silence)
         .max_buf_size(headers.max(8192));
+    // HTTP/2 answers what is over its own limit with 431, which a gRPC client takes for an unknown
+    // fault: up to so many times the limit it is refused as gRPC refuses.
+    let listed = match protocol {
+        Protocol::Grpc(_) => headers.saturating_mul(4),
+        Protocol::Http(_) | Protocol::Page(_) => headers,
+    };
     let streams = match protocol {
         Protocol::Grpc(port) => port.max_streams,
         Protocol::Http(_) | Protocol::Page(_) => 256,
@@ -90,7 +96,7 @@ fn builder(protocol: &Protocol, door: &Door) -> auto::Builder<TokioExecutor> {
     builder
         .http2()
         .timer(TokioTimer::new())
-        .max_header_list_size(u32::try_from(headers).unwrap_or(u32::MAX))
+        .max_header_list_size(u32::try_from(listed).unwrap_or(u32::MAX))
         .max_concurrent_streams(streams)
         .initial_stream_window_size(256 << 10)
         .initial_connection_window_size(1 << 20)

@@ -38,6 +38,12 @@ pub async fn answer(port: &Port, request: Request<Incoming>) -> Response<Answer>
     if request.method() != Method::POST || !content::is_grpc(request.headers()) {
         return not_grpc();
     }
+    let limit = port.shared.door.limits.header_size;
+    if header_size(request.headers()) > limit {
+        let refusal = Refusal::HeadersTooLarge { limit };
+        port.shared.door.counters.refused(Transport::Grpc, &refusal);
+        return refused(&refusal);
+    }
     let (head, mut body) = request.into_parts();
     if let Some((prefix, handler)) = &port.beside
         && head.uri.path().starts_with(prefix)
@@ -52,6 +58,11 @@ pub async fn answer(port: &Port, request: Request<Incoming>) -> Response<Answer>
             refused(&refusal)
         }
     }
+}
+
+/// As HTTP/2 counts: 32 bytes for each field beside its name and value.
+fn header_size(headers: &HeaderMap) -> usize {
+    headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 32).sum()
 }
 
 async fn export(port: &Port, head: Parts, mut body: Incoming) -> Result<Vec<u8>, Refusal> {

@@ -69,6 +69,10 @@ impl Page {
     }
 }
 
+/// Bytes of a refused body that are read on: an answer to a sender that still writes is lost with
+/// its connection.
+const DRAINED: usize = 64 << 20;
+
 /// Answers one request.
 pub async fn answer(port: &Port, request: Request<Incoming>) -> Response<Answer> {
     let (head, mut body) = request.into_parts();
@@ -77,7 +81,7 @@ pub async fn answer(port: &Port, request: Request<Incoming>) -> Response<Answer>
         Ok(answer) => answer,
         Err(refusal) => {
             if !waits {
-                discard(body, 4 * handler::MOST).await;
+                discard(body, DRAINED).await;
             }
             refused(&refusal)
         }
@@ -86,7 +90,13 @@ pub async fn answer(port: &Port, request: Request<Incoming>) -> Response<Answer>
 
 fn refused(refusal: &Refusal) -> Response<Answer> {
     let row = refusal.row();
-    let mut response = Response::new(Answer { data: refusal.json().into(), trailers: None });
+    let mut says = serde_json::json!({
+        "code": row.code, "reason": row.name, "message": refusal.text(),
+    });
+    if let Refusal::TooLarge { limit, .. } = refusal {
+        says["limit"] = (*limit).into();
+    }
+    let mut response = Response::new(Answer { data: says.to_string().into(), trailers: None });
     *response.status_mut() =
         StatusCode::from_u16(row.http).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let headers = response.headers_mut();

@@ -26,6 +26,10 @@ pub enum Refusal {
         setting: &'static str,
         limit: usize,
     },
+    /// More header than may come, in bytes.
+    HeadersTooLarge {
+        limit: usize,
+    },
     /// The body stopped coming.
     Silent(Duration),
     /// A bound is reached: come again.
@@ -74,6 +78,7 @@ impl Refusal {
             Refusal::Inflate(_) => row("inflate", INVALID_ARGUMENT, 400),
             // Without RetryInfo, or clients would send it again for ever.
             Refusal::TooLarge { .. } => row("too_large", RESOURCE_EXHAUSTED, 413),
+            Refusal::HeadersTooLarge { .. } => row("headers_too_large", RESOURCE_EXHAUSTED, 431),
             Refusal::Silent(_) => row("silent", INVALID_ARGUMENT, 408),
             Refusal::Overloaded { after, .. } => {
                 again(row("overloaded", RESOURCE_EXHAUSTED, 429), *after)
@@ -104,6 +109,10 @@ impl Refusal {
             Refusal::TooLarge { setting, limit } => format!(
                 "the request is larger than {setting}, {limit} bytes: send smaller batches or \
                  raise it"
+            ),
+            Refusal::HeadersTooLarge { limit } => format!(
+                "the headers are larger than processors.mcp_verdict.limits.header_size, {limit} \
+                 bytes: send fewer or raise it"
             ),
             Refusal::Silent(limit) => {
                 format!("no byte of the body came for {} seconds", limit.as_secs())

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use mcp_verdict::coverage::{self, Recording};
 use mcp_verdict::engine::{Effect, Engine, Limits};
 use mcp_verdict::model::fact::{Fact, Says, Sighting};
 use mcp_verdict::model::ids::{Arrival, MILLI, Name, Position, SECOND, SpanId, SpanRef, TraceId};
@@ -17,17 +18,25 @@ const BATCH: u64 = 100;
 
 /// Both halves of a call, as two processes record them.
 fn template() -> Sighting {
+    let sighting = sight(Signal::Traces, &export(0, 0), &Policy::default());
+    assert_eq!((sighting.facts.len(), sighting.bones.len(), sighting.held.len()), (2, 2, 2));
+    sighting
+}
+
+/// The export of call number `number`, which began so many nanoseconds later.
+fn export(number: u64, later: u64) -> Vec<u8> {
+    let began = BEGAN + later;
     let span = |id: &str, parent: &str, kind: u8| {
         format!(
-            r#"{{"traceId": "d2af5344e416c396f63d1ef7c6892429", "spanId": "{id}",
+            r#"{{"traceId": "d2af5344e416c396{number:016x}", "spanId": "{id}",
             "parentSpanId": "{parent}", "kind": {kind}, "name": "tools/call get_weather",
-            "startTimeUnixNano": "{BEGAN}", "endTimeUnixNano": "{}", "attributes": [
+            "startTimeUnixNano": "{began}", "endTimeUnixNano": "{}", "attributes": [
             {{"key": "mcp.method.name", "value": {{"stringValue": "tools/call"}}}},
             {{"key": "gen_ai.tool.name", "value": {{"stringValue": "get_weather"}}}},
-            {{"key": "jsonrpc.request.id", "value": {{"stringValue": "1"}}}},
+            {{"key": "jsonrpc.request.id", "value": {{"stringValue": "{number}"}}}},
             {{"key": "mcp.session.id", "value": {{"stringValue": "s"}}}},
             {{"key": "mcp.protocol.version", "value": {{"stringValue": "2025-11-25"}}}}]}}"#,
-            BEGAN + 5 * MILLI
+            began + 5 * MILLI
         )
     };
     let block = |service: &str, span: String| {
@@ -44,10 +53,7 @@ fn template() -> Sighting {
         block("server", answering)
     );
     let limits = json::Limits { max_bytes: 1 << 20 };
-    let bytes = json::to_protobuf(Signal::Traces, export.as_bytes(), limits).unwrap().bytes;
-    let sighting = sight(Signal::Traces, &bytes, &Policy::default());
-    assert_eq!((sighting.facts.len(), sighting.bones.len(), sighting.held.len()), (2, 2, 2));
-    sighting
+    json::to_protobuf(Signal::Traces, export.as_bytes(), limits).unwrap().bytes
 }
 
 /// How the calls of a run hang together.
@@ -162,4 +168,27 @@ fn a_call_among_many_sessions_costs_what_the_first_ones_cost() {
             trace: |number| number,
         },
     );
+}
+
+/// Nanoseconds a call to say what was seen of so many calls of one session.
+fn looked_at(calls: u64, gap: u64) -> f64 {
+    let exports = (0..calls).map(|number| (Signal::Traces, export(number, number * gap)));
+    let recording = Recording::new(exports.collect(), Policy::default());
+    let since = Instant::now();
+    let began = cpu(since);
+    let tools = coverage::tools(&recording);
+    assert_eq!((tools.len(), tools[0].calls), (1, calls));
+    (cpu(since) - began) as f64 / calls as f64
+}
+
+#[test]
+fn looking_at_what_was_seen_of_calls_costs_the_same_for_each() {
+    for (name, gap) in [("a second apart", SECOND), ("all at once", 0)] {
+        let (few, many) = (looked_at(500, gap), looked_at(3_000, gap));
+        let ratio = many / few;
+        assert!(
+            ratio <= 2.5,
+            "{name}: a call costs {ratio:.1} times as much among 3 000 ({few:.0} and {many:.0} ns)"
+        );
+    }
 }

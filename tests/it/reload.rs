@@ -1,6 +1,11 @@
 //! A reload while spans flow: the new policy judges what is first seen after it, and nothing that
 //! was judged before.
 
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
 use serde_json::json;
 
 use crate::edge::support::*;
@@ -120,4 +125,90 @@ async fn pins_come_by_reload_and_damage_changes_nothing() {
     let faults = program.app.reload(&settings(&backend, &more)).await.unwrap_err();
     assert!(faults[0].contains("line 2"), "{faults:?}");
     assert_eq!(check(&program, &question).await.1["answer"], "proceed", "the pins stay");
+}
+
+/// The built program with one configuration file, and what it logs.
+struct Configured {
+    child: Child,
+    lines: mpsc::Receiver<String>,
+}
+
+impl Configured {
+    fn start(config: &std::path::Path, directory: &std::path::Path) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mcp-verdict"));
+        command.arg("run").arg("--config").arg(config);
+        for set in [
+            "receivers.otlp.protocols.grpc.endpoint=127.0.0.1:0",
+            "receivers.otlp.protocols.http.endpoint=127.0.0.1:0",
+            "service.telemetry.metrics.endpoint=127.0.0.1:0",
+            "service.telemetry.health.endpoint=127.0.0.1:0",
+            "service.telemetry.page.endpoint=127.0.0.1:0",
+            &format!("storage.directory={}", directory.display()),
+            &format!("exporters.file.path={}", directory.join("out.jsonl").display()),
+        ] {
+            command.args(["--set", set]);
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let (send, lines) = mpsc::channel();
+        let stderr = child.stderr.take().unwrap();
+        std::thread::spawn(move || {
+            BufReader::new(stderr).lines().map_while(Result::ok).all(|line| send.send(line).is_ok())
+        });
+        Configured { child, lines }
+    }
+
+    /// Waits for a line that holds `word`, and gives all up to it.
+    fn until(&self, word: &str) -> String {
+        let mut told = String::new();
+        while !told.contains(word) {
+            let line = self.lines.recv_timeout(Duration::from_secs(30));
+            told += &line.unwrap_or_else(|_| panic!("no {word:?} in 30 s:\n{told}"));
+            told.push('\n');
+        }
+        told
+    }
+
+    fn reload(&self) {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-HUP", &id]).status().unwrap().success());
+    }
+}
+
+impl Drop for Configured {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Scenario: the configuration file of a running program is cut off to nothing, then written as `{}`,
+/// then emptied again. Guarantees: nothing is no configuration where there was one, and keeps the old
+/// one with a sentence; `{}` is the defaults. A program that starts on an empty file says so.
+#[test]
+fn a_file_that_was_cut_off_is_no_configuration() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config.yaml");
+    let write = |text: &str| std::fs::write(&path, text).unwrap();
+    write("processors: { mcp_verdict: { contracts: { mode: enforce } } }\n");
+    let program = Configured::start(&path, folder.path());
+    program.until("\"ready\"");
+    write("");
+    program.reload();
+    let told = program.until("stays as it was");
+    assert!(told.contains("config.yaml: holds nothing any more"), "{told}");
+    write("{}\n");
+    program.reload();
+    program.until("reloaded");
+    write("# nothing but this\n");
+    program.reload();
+    program.until("stays as it was");
+    drop(program);
+    let other = tempfile::tempdir().unwrap();
+    let program = Configured::start(&path, other.path());
+    let told = program.until("\"ready\"");
+    assert!(told.contains("holds nothing, so that it changes nothing"), "{told}");
+    program.reload();
+    program.until("reloaded");
 }

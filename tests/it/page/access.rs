@@ -1,7 +1,7 @@
 //! Who may ask, and how.
 
 use mcp_verdict::config::{Sources, load_with};
-use mcp_verdict::proto::CheckContractRequest;
+use mcp_verdict::proto::{CheckContractRequest, CheckContractResponse, ListChainsRequest};
 use serde_json::json;
 
 use super::support::*;
@@ -43,8 +43,37 @@ async fn what_a_browser_can_be_made_to_send_is_refused() {
     assert_eq!(read(check().body(question.clone())).await.0, 415);
     let form = check().header("content-type", "text/plain").body(question);
     assert_eq!(read(form).await.0, 415);
-    let long = check().header("content-type", "application/json").body(" ".repeat(2 << 20));
-    assert_eq!(read(long).await.0, 413);
+    for megabytes in [2, 20] {
+        let long = " ".repeat(megabytes << 20);
+        let (status, answer) =
+            read(check().header("content-type", "application/json").body(long)).await;
+        let wanted = json!(["too_large", 8, 1 << 20]);
+        assert_eq!(status, 413, "{megabytes} MiB");
+        assert_eq!(json!([answer["reason"], answer["code"], answer["limit"]]), wanted);
+    }
+}
+
+/// Scenario: over gRPC a message of another kind, and more header than is taken. Guarantees: both are
+/// told as the asker's fault, by codes that say which.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_grpc_cannot_read_is_the_askers_fault() {
+    let backend = Backend::start(&[]).await;
+    let program = Program::start(&backend, &[]).await;
+    let address = format!("http://{}", program.app.grpc_address().unwrap());
+    let channel = tonic::transport::Channel::from_shared(address).unwrap().connect().await.unwrap();
+    let mut raw = tonic::client::Grpc::new(channel);
+    raw.ready().await.unwrap();
+    // A number where the question has a text.
+    let other = ListChainsRequest { limit: 7, ..ListChainsRequest::default() };
+    let codec = tonic_prost::ProstCodec::<ListChainsRequest, CheckContractResponse>::default();
+    let path = "/mcp_verdict.v1.McpVerdict/CheckContract".parse().unwrap();
+    let status = raw.unary(tonic::Request::new(other), path, codec).await.unwrap_err();
+    assert_eq!(status.code(), tonic::Code::InvalidArgument, "{status:?}");
+    let mut question = tonic::Request::new(CheckContractRequest::default());
+    question.metadata_mut().insert("x-long", "x".repeat(30_000).parse().unwrap());
+    let status = grpc(&program).await.check_contract(question).await.unwrap_err();
+    assert_eq!(status.code(), tonic::Code::ResourceExhausted, "{status:?}");
+    assert!(status.message().contains("limits.header_size"), "{status:?}");
 }
 
 /// Scenario: a bearer token on the page, another on the receivers. Guarantees: each port asks for

@@ -92,7 +92,7 @@ async fn one_chain_and_its_incident() {
     assert_eq!(get(&program, &format!("/v1/chains/{nobody}")).await.0, 404);
     let status = grpc.get_chain(GetChainRequest { id: nobody }).await.unwrap_err();
     assert_eq!(status.code(), tonic::Code::NotFound);
-    for query in ["limit=x", "colour=red", "page_token=x", "state=none"] {
+    for query in ["limit=x", "limit=0", "colour=red", "page_token=x", "state=none"] {
         let (status, answer) = get(&program, &format!("/v1/chains?{query}")).await;
         assert_eq!(status, 400, "{query}: {answer}");
     }

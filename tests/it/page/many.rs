@@ -87,7 +87,7 @@ fn full() -> (Arc<Board>, Recorder) {
 }
 
 fn asked(key: &str, value: &str) -> Wanted {
-    let mut wanted = Wanted { limit: 100, ..Wanted::default() };
+    let mut wanted = Wanted { limit: Some(100), ..Wanted::default() };
     let place = match key {
         "state" => &mut wanted.state,
         "first_failed_layer" => &mut wanted.first_failed_layer,
@@ -148,7 +148,7 @@ fn a_copy_stands_still() {
     }
     recorder.publish();
     let mut seen = BTreeSet::new();
-    let mut wanted = Wanted { limit: 1000, ..Wanted::default() };
+    let mut wanted = Wanted { limit: Some(1000), ..Wanted::default() };
     loop {
         let page = chains(&recent, &wanted).unwrap();
         for said in &page.items {
