@@ -1,8 +1,11 @@
 //! A backend that is away for long: what waits lies on disk, and all of it arrives.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use super::killed::Process;
+use super::overload::{Narrow, Senders, median, resident};
 use super::support::*;
 
 /// Bytes of one export's filler: they do not fit into memory together.
@@ -62,10 +65,10 @@ async fn what_does_not_fit_into_memory_waits_on_disk() {
         }
         assert!(times.values().all(|times| *times == 1), "{times:?}");
     }
-    let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    let end = Instant::now() + Duration::from_secs(20);
     while program.metric("mcp_verdict_storage_records", &[]).await > 0.0 {
-        assert!(std::time::Instant::now() < end, "something is owed for ever");
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        assert!(Instant::now() < end, "something is owed for ever");
+        tokio::time::sleep(Duration::from_millis(100)).await;
     }
     assert_eq!(program.app.stop().await.lost, 0);
 }
@@ -106,4 +109,49 @@ async fn a_backlog_on_disk_outlives_the_process() {
     });
     assert_eq!(bare.count(), 0);
     next.stop();
+}
+
+/// Exports a second of the long outage: 1.2 MB.
+const RATE: f64 = 20.0;
+
+/// Scenario: a backend is away for ten minutes of load (six seconds in the short form), then back.
+/// Guarantees: every export is taken, memory does not follow the outage, and everything arrives.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_outage_costs_disk_and_no_memory() {
+    let seconds = if long_forms() { 600 } else { 6 };
+    let directory = tempfile::tempdir().unwrap();
+    let (narrow, address) = Narrow::start().await;
+    narrow.dead.store(true, Ordering::Relaxed);
+    narrow.width.store(50 << 20, Ordering::Relaxed);
+    let more = ["storage.max_size=4GiB", "processors.mcp_verdict.limits.memory=128MiB"];
+    let process = Process::start_at(&format!("http://{address}"), directory.path(), &more);
+    let senders = Senders::connect(&process.grpc).await;
+    let until = Instant::now() + Duration::from_secs(seconds);
+    let sending = tokio::spawn(senders.clone().flood(RATE, until));
+    let mut memory = Vec::new();
+    while Instant::now() < until {
+        memory.push(resident(process.id()));
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    sending.await.unwrap();
+    assert_eq!(senders.refused.load(Ordering::Relaxed), 0, "there is room on disk");
+    assert!(narrow.spans.lock().unwrap().is_empty());
+    let third = memory.len() / 3;
+    let (early, late) =
+        (median(memory[third..2 * third].into()), median(memory[2 * third..].into()));
+    let most = memory.iter().copied().fold(0.0, f64::max) / f64::from(1 << 20);
+    narrow.dead.store(false, Ordering::Relaxed);
+    let acknowledged: BTreeSet<Vec<u8>> = senders.acknowledged.lock().unwrap().drain(..).collect();
+    let began = Instant::now();
+    narrow.until(&acknowledged).await;
+    report(&format!(
+        "a backend away for {seconds} s: {} spans acknowledged, 0 lost, all there {} s later; RSS \
+         {most:.1} MiB at most, in the last third {:.0} % of the second",
+        acknowledged.len(),
+        began.elapsed().as_secs(),
+        late / early * 100.0,
+    ));
+    assert!(most < 256.0, "{most} MiB");
+    assert!(seconds < 60 || late < 1.25 * early, "{early} {late}");
+    process.stop();
 }

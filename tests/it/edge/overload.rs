@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::convert::Infallible;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -24,9 +24,11 @@ use super::support::*;
 
 /// A backend that takes so many bytes a second, and remembers whose they were.
 #[derive(Default)]
-struct Narrow {
-    spans: Mutex<BTreeSet<Vec<u8>>>,
-    width: AtomicU64,
+pub struct Narrow {
+    pub spans: Mutex<BTreeSet<Vec<u8>>>,
+    pub width: AtomicU64,
+    /// While it is dead every request is answered with 503 and forgotten.
+    pub dead: AtomicBool,
     /// When it is done with what it has taken.
     free: tokio::sync::Mutex<Option<tokio::time::Instant>>,
 }
@@ -35,7 +37,7 @@ struct Narrow {
 const WIDTH: u64 = 1 << 20;
 
 impl Narrow {
-    async fn start() -> (Arc<Self>, std::net::SocketAddr) {
+    pub async fn start() -> (Arc<Self>, std::net::SocketAddr) {
         let narrow = Arc::new(Narrow { width: AtomicU64::new(WIDTH), ..Narrow::default() });
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -59,6 +61,11 @@ impl Narrow {
     ) -> Result<Response<Full<Bytes>>, Infallible> {
         let traces = request.uri().path() == "/v1/traces";
         let body = request.into_body().collect().await.unwrap().to_bytes();
+        if self.dead.load(Ordering::Relaxed) {
+            let mut response = Response::new(Full::new(Bytes::new()));
+            *response.status_mut() = hyper::StatusCode::SERVICE_UNAVAILABLE;
+            return Ok(response);
+        }
         let width = self.width.load(Ordering::Relaxed);
         let takes = Duration::from_micros(body.len() as u64 * 1_000_000 / width);
         let mut free = self.free.lock().await;
@@ -78,17 +85,27 @@ impl Narrow {
         Ok(response)
     }
 
+    /// Waits until all of these have come.
+    pub async fn until(&self, acknowledged: &BTreeSet<Vec<u8>>) {
+        let patience = Instant::now() + Duration::from_secs(180);
+        let lost = || acknowledged.difference(&self.spans.lock().unwrap()).count();
+        while lost() > 0 {
+            assert!(Instant::now() < patience, "{} of {} spans lost", lost(), acknowledged.len());
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    }
+
     fn delivered(&self) -> usize {
         self.spans.lock().unwrap().len()
     }
 }
 
 /// Senders of exports, each a call and nine other spans.
-struct Senders {
+pub struct Senders {
     channels: Vec<TraceServiceClient<Channel>>,
-    acknowledged: Mutex<Vec<Vec<u8>>>,
+    pub acknowledged: Mutex<Vec<Vec<u8>>>,
     taken: AtomicU64,
-    refused: AtomicU64,
+    pub refused: AtomicU64,
     wrong: Mutex<VecDeque<String>>,
 }
 
@@ -106,7 +123,7 @@ fn exported() -> ExportTraceServiceRequest {
 }
 
 impl Senders {
-    async fn connect(url: &str) -> Arc<Self> {
+    pub async fn connect(url: &str) -> Arc<Self> {
         let mut channels = Vec::new();
         for _ in 0..CONNECTIONS {
             channels.push(TraceServiceClient::connect(url.to_owned()).await.unwrap());
@@ -162,7 +179,7 @@ impl Senders {
     }
 
     /// So many exports a second, whatever comes of them. How many were sent.
-    async fn flood(self: Arc<Self>, rate: f64, until: Instant) -> u64 {
+    pub async fn flood(self: Arc<Self>, rate: f64, until: Instant) -> u64 {
         let began = Instant::now();
         let (mut sent, mut waiting) = (0_u64, tokio::task::JoinSet::new());
         while Instant::now() < until {
@@ -189,13 +206,13 @@ struct Phase {
 }
 
 /// Resident bytes of a process.
-fn resident(pid: u32) -> f64 {
+pub fn resident(pid: u32) -> f64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
     line.split_whitespace().nth(1).unwrap().parse::<f64>().unwrap() * 1024.0
 }
 
-fn median(mut of: Vec<f64>) -> f64 {
+pub fn median(mut of: Vec<f64>) -> f64 {
     of.sort_by(f64::total_cmp);
     of[of.len() / 2]
 }
@@ -257,12 +274,7 @@ async fn twice_the_load_costs_neither_goodput_nor_memory() {
     assert!(wanting.is_empty(), "three times: {wanting:?}");
     let acknowledged: BTreeSet<Vec<u8>> = senders.acknowledged.lock().unwrap().drain(..).collect();
     narrow.width.store(100 * WIDTH, Ordering::Relaxed);
-    let patience = Instant::now() + Duration::from_secs(180);
-    let lost = || acknowledged.difference(&narrow.spans.lock().unwrap()).count();
-    while lost() > 0 {
-        assert!(Instant::now() < patience, "{} of {} spans lost", lost(), acknowledged.len());
-        tokio::time::sleep(Duration::from_secs(1)).await;
-    }
+    narrow.until(&acknowledged).await;
     report(&format!("overload: {} spans acknowledged, 0 lost", acknowledged.len()));
     let wrong = senders.wrong.lock().unwrap();
     assert!(wrong.is_empty(), "{} refusals of another kind: {:?}", wrong.len(), wrong.front());
