@@ -38,6 +38,11 @@ impl std::fmt::Display for Trouble {
 /// # Errors
 /// [`Trouble`] where it cannot be read or understood.
 pub fn read(path: &Path) -> Result<Lockfile, Trouble> {
+    // A pipe would be waited for.
+    if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        let error = io::Error::new(io::ErrorKind::InvalidData, "it is no regular file");
+        return Err(Trouble::Io(path.to_owned(), "read", error));
+    }
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),

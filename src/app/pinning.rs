@@ -9,6 +9,9 @@
 //! until then the engine itself knows what came first, as replay does.
 
 use std::collections::BTreeMap;
+use std::fs::DirBuilder;
+use std::io::ErrorKind;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,16 +52,50 @@ impl Places {
     /// What holds in a mode. The lockfile comes first; the spare only serves trust on first use.
     ///
     /// # Errors
-    /// When a file cannot be read or understood.
+    /// When the lockfile cannot be read or understood, or the spare not be read.
     pub fn read(&self, mode: ContractMode) -> Result<Lockfile, Trouble> {
         let mut pins = match mode {
             ContractMode::Pin | ContractMode::Enforce => lockfile::read(&self.lockfile)?,
             ContractMode::Observe | ContractMode::Off => Lockfile::default(),
         };
         if mode == ContractMode::Pin {
-            add(&mut pins, lockfile::read(&self.spare)?.pins().clone());
+            add(&mut pins, self.read_spare()?.pins().clone());
         }
         Ok(pins)
+    }
+
+    /// What the spare holds. Nobody but this program writes it: where it cannot be understood it is
+    /// set aside like all that is damaged in `storage.directory`, and its tools are pinned anew.
+    ///
+    /// # Errors
+    /// When it cannot be read, or not be set aside.
+    fn read_spare(&self) -> Result<Lockfile, Trouble> {
+        // A link may lead anywhere.
+        let special = std::fs::symlink_metadata(&self.spare).is_ok_and(|found| !found.is_file());
+        let why = match lockfile::read(&self.spare) {
+            _ if special => "it is no regular file".to_owned(),
+            Err(Trouble::Damaged(_, damage)) => damage.to_string(),
+            read => return read,
+        };
+        let aside = self.set_aside()?;
+        let (file, aside) = (self.spare.display(), aside.display());
+        tracing::error!(%file, why, %aside, "pins of the first use are lost: set aside, made anew");
+        Ok(Lockfile::default())
+    }
+
+    fn set_aside(&self) -> Result<PathBuf, Trouble> {
+        let folder = self.spare.with_file_name("set-aside");
+        let failed = |error| Trouble::Io(self.spare.clone(), "set aside", error);
+        DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(failed)?;
+        if !std::fs::symlink_metadata(&folder).is_ok_and(|found| found.is_dir()) {
+            return Err(failed(ErrorKind::NotADirectory.into()));
+        }
+        let free = |name: &String| std::fs::symlink_metadata(folder.join(name)).is_err();
+        let numbered = (1_u64..).map(|number| format!("{SPARE}.{number}"));
+        let name = std::iter::once(SPARE.to_owned()).chain(numbered).find(free);
+        let to = folder.join(name.unwrap_or_default());
+        std::fs::rename(&self.spare, &to).map_err(failed)?;
+        Ok(to)
     }
 }
 
@@ -201,7 +238,7 @@ fn keep(
     fresh: BTreeMap<PinKey, Pin>,
     told: bool,
 ) -> (Lockfile, bool) {
-    let waiting = lockfile::read(&places.spare).map(|spare| spare.pins().clone());
+    let waiting = places.read_spare().map(|spare| spare.pins().clone());
     let waiting = waiting.unwrap_or_default();
     let emptied = !waiting.is_empty();
     let all: BTreeMap<PinKey, Pin> = waiting.into_iter().chain(fresh.clone()).collect();

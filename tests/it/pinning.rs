@@ -115,6 +115,30 @@ fn point(folder: &Path, to: &Path) {
     std::os::unix::fs::symlink(to, &link).unwrap();
 }
 
+/// Scenario: the program's own file of pins is damaged, or a pipe. Guarantees: it starts, the file is
+/// in set-aside as it was, and what is listed first is pinned.
+#[tokio::test(flavor = "multi_thread")]
+async fn damaged_pins_of_ours_are_set_aside() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    std::fs::create_dir(&data).unwrap();
+    let path = folder.path().join("mcp-tools.lock");
+    let more = pinning(folder.path(), path.to_str().unwrap());
+    let backend = Backend::start(&[]).await;
+    std::fs::write(data.join("pins.lock"), "version = \"half").unwrap();
+    start(&backend, &more).await.app.stop().await;
+    let kept = std::fs::read_to_string(data.join("set-aside/pins.lock")).unwrap();
+    assert_eq!((kept.as_str(), data.join("pins.lock").exists()), ("version = \"half", false));
+    let pipe = data.join("pins.lock");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let program = start(&backend, &more).await;
+    assert!(data.join("set-aside/pins.lock.1").exists());
+    let found = tool("find", "query", "");
+    program.send("desk", vec![listing(std::slice::from_ref(&found))]).await;
+    assert_eq!(find(&pinned(&path, 1).await, "find"), (digest(&found), false));
+    program.app.stop().await;
+}
+
 /// Scenario: `observe`, and a tool that is listed. Guarantees: no file is written.
 #[tokio::test(flavor = "multi_thread")]
 async fn observing_writes_nothing() {

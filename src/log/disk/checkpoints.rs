@@ -6,7 +6,8 @@
 use std::io;
 use std::sync::{Mutex, PoisonError};
 
-use super::layout::{Directory, Room};
+use super::layout::Directory;
+use super::paper::Room;
 use super::shared::Shared;
 use crate::log::checkpoint::{self, Checkpoint};
 use crate::log::settings::Settings;

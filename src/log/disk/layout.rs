@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::error::is_full;
-use super::medium::{Appending, Medium, Reading, Source, Tail};
+use super::medium::{Appending, Medium, Other, Reading, Source, Tail};
+use super::paper::{Room, Whole};
 use crate::log::checkpoint::Paper;
 use crate::log::record::Marker;
 use crate::model::ids::Position;
@@ -17,7 +18,7 @@ use crate::model::ids::Position;
 pub type Sequence = u64;
 
 /// Files that other parts of the program keep beside the log begin with one of these.
-const NEIGHBOURS: [&str; 2] = [CHECKPOINT, "pins"];
+const NEIGHBOURS: [&str; 3] = [CHECKPOINT, "pins", ".pins"];
 const CHECKPOINT: &str = "checkpoint";
 /// A checkpoint that is being written.
 const NEXT_CHECKPOINT: &str = "checkpoint.new";
@@ -26,6 +27,10 @@ pub const LOCK: &str = "lock";
 /// Room for the next checkpoint.
 const SPARE: &str = "checkpoint.spare";
 const SET_ASIDE: &str = "set-aside";
+/// For a moment, what has its name and is no folder.
+const NOT_ASIDE: &str = "set-aside.moved";
+/// Where a file system keeps what it repaired.
+const LOST_AND_FOUND: &str = "lost+found";
 /// Ends the name of a segment of this version of the format.
 const ENDING: &str = ".log1";
 /// Ends the name of a segment that is being repaired.
@@ -76,7 +81,7 @@ pub struct Directory {
 pub struct Contents {
     /// In order.
     pub segments: Vec<Name>,
-    /// Files that nobody knows, now in `set-aside`.
+    /// What nobody knows: files, now in `set-aside`, and folders, where they were.
     pub unknown: Vec<String>,
     /// Bytes of everything that is no segment.
     pub other_bytes: u64,
@@ -99,6 +104,7 @@ impl Directory {
     /// When the system fails.
     pub fn look(&self) -> io::Result<Contents> {
         let mut contents = Contents::default();
+        self.look_at_others(&mut contents)?;
         for (path, bytes) in self.medium.files(Path::new(""))? {
             let name = path.to_string_lossy().into_owned();
             if let Some(segment) = Name::parse(&name) {
@@ -118,6 +124,39 @@ impl Directory {
         contents.segments.sort_unstable();
         contents.other_bytes += self.bytes_aside()?;
         Ok(contents)
+    }
+
+    /// What is no file is no part of a log, whatever its name. A folder may be a whole tree, or a
+    /// mount: it stays where it is.
+    fn look_at_others(&self, contents: &mut Contents) -> io::Result<()> {
+        for (path, other) in self.medium.others(Path::new(""))? {
+            let name = path.to_string_lossy().into_owned();
+            match other {
+                Other::Folder if name == SET_ASIDE || name == LOST_AND_FOUND => continue,
+                Other::Folder => {}
+                Other::Special => self.move_aside(&path, &name)?,
+            }
+            contents.unknown.push(name);
+        }
+        Ok(())
+    }
+
+    /// First of all: what is moved aside must not leave by a link. Whether one was there.
+    ///
+    /// # Errors
+    /// When the system fails.
+    pub fn claim_aside(&self) -> io::Result<bool> {
+        let others = self.medium.others(Path::new(""))?;
+        let aside = |(path, other): &(PathBuf, Other)| {
+            *other == Other::Special && path == Path::new(SET_ASIDE)
+        };
+        let linked = others.iter().any(aside);
+        if linked {
+            let away = Path::new(NOT_ASIDE);
+            self.medium.rename(Path::new(SET_ASIDE), away)?;
+            self.move_aside(away, SET_ASIDE)?;
+        }
+        Ok(linked)
     }
 
     fn move_aside(&self, path: &Path, name: &str) -> io::Result<()> {
@@ -325,51 +364,6 @@ impl Directory {
         }
         file.0.sync()
     }
-}
-
-/// Decides whether a file may grow.
-pub trait Room {
-    /// Whether so many bytes may be written.
-    fn take(&mut self, bytes: u64) -> bool;
-
-    /// The device has none: whether some was made.
-    fn more(&mut self) -> bool;
-}
-
-/// A file that takes pieces whole.
-struct Whole<'a> {
-    tail: Box<dyn Tail>,
-    length: u64,
-    room: &'a mut dyn Room,
-}
-
-impl Paper for Whole<'_> {
-    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let length = bytes.len() as u64;
-        if !self.room.take(length) {
-            return Err(io::ErrorKind::StorageFull.into());
-        }
-        while let Err(error) = write_all(&mut *self.tail, bytes) {
-            self.tail.cut(self.length)?;
-            if !is_full(&error) || !self.room.more() {
-                return Err(error);
-            }
-        }
-        self.length += length;
-        Ok(())
-    }
-}
-
-fn write_all(tail: &mut dyn Tail, mut bytes: &[u8]) -> io::Result<()> {
-    while !bytes.is_empty() {
-        match tail.write(&[io::IoSlice::new(bytes)]) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(written) => bytes = &bytes[written..],
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }
 
 fn stem(unfinished: &str) -> &str {

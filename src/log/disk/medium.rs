@@ -13,10 +13,18 @@ pub trait Medium: Send + Sync {
     /// When the system fails.
     fn files(&self, folder: &Path) -> io::Result<Vec<(PathBuf, u64)>>;
 
-    /// Opens a file to be read.
+    /// What is in a folder and no file that holds bytes: links, pipes, sockets, folders.
     ///
     /// # Errors
-    /// `NotFound`, or when the system fails.
+    /// When the system fails.
+    fn others(&self, _folder: &Path) -> io::Result<Vec<(PathBuf, Other)>> {
+        Ok(Vec::new())
+    }
+
+    /// Opens a file to be read. It follows no link, and waits for nobody.
+    ///
+    /// # Errors
+    /// `NotFound`, `InvalidData` where it is no file that holds bytes, or when the system fails.
     fn open(&self, name: &Path) -> io::Result<Box<dyn Source>>;
 
     /// Creates a file, and its folder where that is not there.
@@ -51,6 +59,14 @@ pub trait Medium: Send + Sync {
 
     /// A number that nobody who writes telemetry can guess.
     fn draw(&self) -> u64;
+}
+
+/// What is no file that holds bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Other {
+    Folder,
+    /// A link, a pipe, a socket, a device.
+    Special,
 }
 
 /// A file that is read.

@@ -18,6 +18,7 @@ mod error;
 mod index;
 mod layout;
 mod medium;
+mod paper;
 mod recovery;
 mod shared;
 mod system;
@@ -93,9 +94,11 @@ impl Disk {
     ) -> Result<Self, OpenError> {
         let failed = |error| OpenError::of(&settings.directory, error);
         let directory = Arc::new(Directory::new(&settings.directory, medium));
+        let linked = directory.claim_aside().map_err(failed)?;
         let checkpoints = Checkpoints::open(&directory, settings).map_err(failed)?;
         let mut recovered = recovery::recover(&directory, settings.max_size).map_err(failed)?;
         recovered.damaged.add(Damage::Checkpoint, checkpoints.refused.into());
+        recovered.damaged.add(Damage::UnknownFile, linked.into());
         let mut state = State::default();
         if let Some(folded) = checkpoints.folded() {
             recovered.index.fold(folded);

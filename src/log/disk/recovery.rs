@@ -36,6 +36,10 @@ pub fn recover(directory: &Directory, max_size: u64) -> io::Result<Recovered> {
         ..Recovered::default()
     };
     recovered.damaged.add(Damage::UnknownFile, contents.unknown.len() as u64);
+    if !contents.unknown.is_empty() {
+        let names = contents.unknown.join(", ");
+        tracing::warn!(names, "unknown in storage.directory: files are moved to set-aside");
+    }
     for name in contents.segments {
         let bytes = directory.read(&name)?;
         let read = read(&name, &bytes, recovered.next);

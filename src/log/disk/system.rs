@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::OpenError;
 use super::layout::LOCK;
-use super::medium::{Medium, Source, Tail};
+use super::medium::{Medium, Other, Source, Tail};
 
 /// A directory, ours as long as this lives.
 pub struct System {
@@ -40,7 +40,12 @@ impl System {
         }
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        let lock = options.open(path.join(LOCK)).map_err(failed)?;
+        let lock = path.join(LOCK);
+        if std::fs::symlink_metadata(&lock).is_ok_and(|found| !found.is_file()) {
+            let error = "its `lock` is no regular file, remove that";
+            return Err(failed(io::Error::new(io::ErrorKind::InvalidData, error)));
+        }
+        let lock = options.open(lock).map_err(failed)?;
         match lock.try_lock() {
             Ok(()) => Ok(System { path: path.to_path_buf(), lock }),
             Err(TryLockError::WouldBlock) => Err(OpenError::InUse { path: path.to_path_buf() }),
@@ -66,10 +71,23 @@ impl Medium for System {
         Ok(files)
     }
 
+    fn others(&self, folder: &Path) -> io::Result<Vec<(PathBuf, Other)>> {
+        let mut others = Vec::new();
+        for entry in std::fs::read_dir(self.path.join(folder))? {
+            let entry = entry?;
+            let kind = entry.file_type()?;
+            if !kind.is_file() {
+                let other = if kind.is_dir() { Other::Folder } else { Other::Special };
+                others.push((folder.join(entry.file_name()), other));
+            }
+        }
+        Ok(others)
+    }
+
     fn open(&self, name: &Path) -> io::Result<Box<dyn Source>> {
         let path = self.path.join(name);
-        // A pipe would be waited for.
-        if !std::fs::metadata(&path)?.is_file() {
+        // A pipe would be waited for, and a link may lead anywhere.
+        if !std::fs::symlink_metadata(&path)?.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no regular file"));
         }
         Ok(Box::new(File::open(path)?))

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use mcp_verdict::log::settings::Sync;
-use mcp_verdict::log::{Damage, Disk, Log, Mark, Part};
+use mcp_verdict::log::{Damage, Disk, Log, Mark, Part, Settings};
 use mcp_verdict::model::ids::Position;
 
 use super::support::{delivered, record, segments, settings, wait};
@@ -142,6 +142,61 @@ fn unknown_files_are_moved_and_neighbours_stay() {
     for name in ["checkpoint-1", "pins.toml"] {
         assert!(directory.path().join(name).exists(), "{name}");
     }
+}
+
+/// Scenario: pipes, links and folders where files of ours are, or under other names. Guarantees: the
+/// log opens at once, reads and writes nothing behind a link, and moves all but folders aside.
+#[test]
+fn what_is_no_file_is_moved_and_never_followed() {
+    use std::os::unix::fs::symlink;
+    let outer = tempfile::tempdir().unwrap();
+    let (directory, outside) = (outer.path().join("log"), outer.path().join("outside"));
+    filled(&directory);
+    std::fs::create_dir(&outside).unwrap();
+    let secret = outside.join("secret");
+    std::fs::write(&secret, "secret").unwrap();
+    let pipe = |name: &str| {
+        let made = std::process::Command::new("mkfifo").arg(directory.join(name)).status();
+        assert!(made.unwrap().success());
+    };
+    ["pipe", "checkpoint.new", "000000000009-00000000000000000009-0000000000000003.log1"]
+        .into_iter()
+        .for_each(pipe);
+    let linked = ["link", "checkpoint", "checkpoint.spare", "pins.lock"];
+    linked.iter().for_each(|name| symlink(&secret, directory.join(name)).unwrap());
+    symlink(&outside, directory.join("set-aside")).unwrap();
+    symlink(outside.join("gone"), directory.join("dangling")).unwrap();
+    std::fs::create_dir_all(directory.join("folder/below")).unwrap();
+    std::fs::create_dir(directory.join("lost+found")).unwrap();
+    let settings = settings(&directory, Sync::Always, 1 << 20);
+    let log = Disk::open(&Settings { checkpoints: Some(1), ..settings }).unwrap();
+    assert_eq!(positions(&log), [1, 2, 3]);
+    let mut one = std::iter::once(b"facts".to_vec());
+    log.write_checkpoint(Position(1), 1, &mut one).unwrap();
+    drop(log);
+    assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 1, "nothing was written there");
+    assert_eq!(std::fs::read(&secret).unwrap(), b"secret");
+    let aside = directory.join("set-aside");
+    assert!(std::fs::symlink_metadata(&aside).unwrap().is_dir());
+    for name in ["pipe", "link", "dangling", "set-aside", "pins.lock", "checkpoint"] {
+        let moved = std::fs::symlink_metadata(aside.join(name));
+        assert!(moved.is_ok_and(|moved| !moved.is_file() && !moved.is_dir()), "{name}");
+    }
+    assert!(directory.join("folder/below").is_dir() && directory.join("lost+found").is_dir());
+    let log = open(&directory);
+    assert_eq!((positions(&log), log.damaged(Damage::UnknownFile)), (vec![1, 2, 3], 1));
+}
+
+/// Scenario: the lock is a link to a file elsewhere. Guarantees: a sentence that says what to do.
+#[test]
+fn a_lock_that_is_a_link_is_told() {
+    let outer = tempfile::tempdir().unwrap();
+    let directory = outer.path().join("log");
+    std::fs::create_dir(&directory).unwrap();
+    std::os::unix::fs::symlink(outer.path().join("else"), directory.join("lock")).unwrap();
+    let error = Disk::open(&settings(&directory, Sync::Always, 1 << 20)).err().unwrap();
+    assert!(error.to_string().contains("its `lock` is no regular file, remove that"), "{error}");
+    assert!(!outer.path().join("else").exists());
 }
 
 #[test]
