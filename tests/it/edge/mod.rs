@@ -11,6 +11,7 @@ mod kills;
 mod outage;
 mod overload;
 mod receiving;
+mod recovered;
 mod refused;
 mod starting;
 pub mod support;
