@@ -61,9 +61,18 @@ impl McpVerdict for Api {
     }
 
     async fn list_chains(&self, request: Request<ListChainsRequest>) -> Answer<ListChainsResponse> {
-        let ListChainsRequest { state, limit, server, tool, page_token } = request.into_inner();
-        let limit = some(limit);
-        let wanted = Wanted { state, server, tool, limit, page_token, ..Wanted::default() };
+        let asked = request.into_inner();
+        let wanted = Wanted {
+            state: asked.state,
+            first_failed_layer: asked.first_failed_layer,
+            server: asked.server,
+            tool: asked.tool,
+            agent: asked.agent,
+            text: asked.text,
+            limit: some(asked.limit),
+            page_token: asked.page_token,
+            ..Wanted::default()
+        };
         let page = listing::chains(&self.0.recent(), &wanted)?;
         let chains = page.items.iter().map(|verdict| (&***verdict).into()).collect();
         Ok(Response::new(ListChainsResponse { chains, next_page_token: page.next }))
@@ -87,9 +96,10 @@ impl McpVerdict for Api {
         &self,
         request: Request<ListIncidentsRequest>,
     ) -> Answer<ListIncidentsResponse> {
-        let ListIncidentsRequest { status, limit, server, page_token } = request.into_inner();
+        let ListIncidentsRequest { status, limit, server, page_token, owner } =
+            request.into_inner();
         let limit = some(limit);
-        let wanted = Wanted { status, server, limit, page_token, ..Wanted::default() };
+        let wanted = Wanted { status, owner, server, limit, page_token, ..Wanted::default() };
         let page = listing::incidents(&self.0.recent(), &wanted)?;
         let incidents = page.items.iter().map(|incident| (&**incident).into()).collect();
         Ok(Response::new(ListIncidentsResponse { incidents, next_page_token: page.next }))

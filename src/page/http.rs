@@ -16,7 +16,7 @@ use super::board::Board;
 use super::listing::{self, Page, Wanted};
 use super::question::{self, Wrong};
 use super::recent::Recent;
-use super::{Vitals, assets, check, contracts, overview};
+use super::{Vitals, assets, check, contracts, openapi, overview};
 use crate::clock;
 
 /// All paths, over what is published on a board.
@@ -34,6 +34,7 @@ pub fn router(board: Arc<Board>, vitals: Vitals) -> Router {
         .route("/v1/drifts", get(drifts))
         .route("/v1/overview", get(summed_up))
         .route("/v1/names", get(names))
+        .route("/v1/openapi.json", get(described))
         .fallback(|| async { error(StatusCode::NOT_FOUND, PATHS) })
         .method_not_allowed_fallback(|| async { error(StatusCode::METHOD_NOT_ALLOWED, PATHS) })
         .with_state(board)
@@ -41,8 +42,8 @@ pub fn router(board: Arc<Board>, vitals: Vitals) -> Router {
 }
 
 const PATHS: &str = "ask POST /v1/contracts/check, GET /v1/contracts, /v1/chains, \
-    /v1/chains/{id}, /v1/incidents, /v1/sessions, /v1/drifts, /v1/overview, /v1/names or \
-    /v1/health; the page is at /";
+    /v1/chains/{id}, /v1/incidents, /v1/sessions, /v1/drifts, /v1/overview, /v1/names, \
+    /v1/health or /v1/openapi.json; the page is at /";
 
 /// Numbers of google.rpc.Code, as in the errors of OTLP/HTTP, and a word for programs.
 fn kind(status: StatusCode) -> (u8, &'static str) {
@@ -164,6 +165,10 @@ async fn summed_up(
 
 async fn names(State(board): State<Arc<Board>>) -> Response {
     answer(StatusCode::OK, &overview::names(&board.recent()))
+}
+
+async fn described() -> Response {
+    answer(StatusCode::OK, &openapi::document())
 }
 
 async fn health(State(vitals): State<Vitals>) -> Response {

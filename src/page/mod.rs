@@ -12,9 +12,11 @@ pub mod evidence;
 mod grpc;
 mod http;
 pub mod listing;
+pub mod openapi;
 pub mod overview;
 pub mod question;
 pub mod recent;
+mod schemas;
 mod text;
 pub mod timeline;
 

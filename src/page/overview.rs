@@ -38,7 +38,7 @@ pub fn overview(recent: &Recent, wanted: &Wanted, now: Nanos) -> Result<Value, W
     Ok(json!({
         "chains": recent.chains(),
         "revisions": recent.revisions(),
-        "states": counts(&recent.states),
+        "states": counts(recent.states.iter().map(|(state, count)| (*state, *count))),
         "calls": {
             "attempts": sum(|m| m.attempts),
             "protocol_success": sum(|m| m.protocol_success),
@@ -55,13 +55,12 @@ fn minute(at: u64, minute: &Minute) -> Value {
         "attempts": minute.attempts,
         "protocol_success": minute.protocol_success,
         "verified_success": minute.verified_success,
-        "states": counts(&minute.states),
+        "states": counts(minute.states().map(|(state, count)| (state, count.into()))),
     })
 }
 
-fn counts<N: Copy + Into<u64>>(states: &BTreeMap<State, N>) -> Value {
-    let entries = states.iter().map(|(state, count)| (state.to_string(), (*count).into()));
-    Value::Object(entries.map(|(key, count): (String, u64)| (key, count.into())).collect())
+fn counts(states: impl Iterator<Item = (State, u64)>) -> Value {
+    Value::Object(states.map(|(state, count)| (state.to_string(), count.into())).collect())
 }
 
 /// Those that are not over, by who acts next.

@@ -18,10 +18,18 @@ const AHEAD: Nanos = 5 * MINUTE;
 /// Calls of one minute: `tools/call` alone, superseded attempts left out, as in a summary.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Minute {
-    pub states: BTreeMap<State, u32>,
+    states: [u32; State::ALL.len()],
     pub attempts: u32,
     pub protocol_success: u32,
     pub verified_success: u32,
+}
+
+impl Minute {
+    /// Calls by state; states without any are left out.
+    pub fn states(&self) -> impl Iterator<Item = (State, u32)> {
+        let all = State::ALL.iter().map(|state| (*state, self.states[*state as usize]));
+        all.filter(|(_, count)| *count > 0)
+    }
 }
 
 /// The last day.
@@ -67,7 +75,7 @@ impl Timeline {
         minute.attempts += 1;
         minute.protocol_success += u32::from(share.protocol);
         minute.verified_success += u32::from(share.verified);
-        *minute.states.entry(share.state).or_default() += 1;
+        minute.states[share.state as usize] += 1;
         while self.minutes.len() as u64 > MINUTES {
             self.minutes.pop_first();
         }
@@ -79,12 +87,8 @@ impl Timeline {
         minute.attempts = minute.attempts.saturating_sub(1);
         minute.protocol_success = minute.protocol_success.saturating_sub(u32::from(share.protocol));
         minute.verified_success = minute.verified_success.saturating_sub(u32::from(share.verified));
-        if let Some(count) = minute.states.get_mut(&share.state) {
-            *count = count.saturating_sub(1);
-            if *count == 0 {
-                minute.states.remove(&share.state);
-            }
-        }
+        let count = &mut minute.states[share.state as usize];
+        *count = count.saturating_sub(1);
     }
 
     /// By minute since 1970, oldest first; minutes without a call are left out.

@@ -111,6 +111,6 @@ class Calls:
         self.listing([tool("create_ticket", "Creates a ticket.", "subject"), tool("close_ticket", "Closes.", "id")], now - 600 * SECOND)
 
     def hostile(self):
-        for name in HOSTILE:
+        for number, name in enumerate(HOSTILE):
             self.call(name, name, "mail.example.com", end="tool_error", session=name[:40])
-            self.call("search", "support-agent", name, end="answered")
+            self.call("search", "support-agent", name, end="answered", session=f"hostile-{number}")

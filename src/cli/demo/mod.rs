@@ -32,6 +32,9 @@ pub struct DemoArgs {
     /// Plays every .jsonl file of this directory instead of the packed recordings
     #[arg(long, value_name = "DIR")]
     captures: Option<PathBuf>,
+    /// Stays until Ctrl-C, so that the live page can be looked at
+    #[arg(long)]
+    page: bool,
     #[command(flatten)]
     config: ConfigArgs,
 }
@@ -62,12 +65,14 @@ pub fn run(args: &DemoArgs) -> Result<Exit, Failure> {
     })?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let mut out = terminal::out();
-    runtime.block_on(perform(&args.config, captures, &mut out))
+    let stay = args.page.then(tokio::signal::ctrl_c);
+    runtime.block_on(perform(&args.config, captures, stay, &mut out))
 }
 
 async fn perform(
     config: &ConfigArgs,
     captures: Vec<Capture>,
+    stay: Option<impl Future>,
     out: &mut dyn Write,
 ) -> Result<Exit, Failure> {
     let internal = |error: String| {
@@ -100,6 +105,11 @@ async fn perform(
         show.drain(&mut sink, Duration::from_millis(150)).await?;
     }
     show.drain(&mut sink, QUIET).await?;
+    if let (Some(stay), Some(page)) = (stay, app.page_address()) {
+        writeln!(show.out, "\nLive page: http://{page}/ until Ctrl-C")?;
+        show.out.flush()?;
+        stay.await;
+    }
     let ended = app.stop().await;
     // What the exporters delivered while stopping.
     show.drain(&mut sink, Duration::from_millis(100)).await?;
@@ -204,8 +214,11 @@ mod tests {
     fn every_state_is_shown() {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let mut out = Vec::new();
+        // Somebody looked at the page, and ended it.
+        let stay = Some(std::future::ready(()));
         let captures = captures::packed().unwrap();
-        let exit = runtime.block_on(perform(&ConfigArgs::default(), captures, &mut out)).unwrap();
+        let exit = runtime.block_on(perform(&ConfigArgs::default(), captures, stay, &mut out));
+        let exit = exit.unwrap();
         let text = String::from_utf8(anstream::adapter::strip_bytes(&out).into_vec()).unwrap();
         assert_eq!(exit, Exit::Done, "{text}");
         for state in State::ALL {
@@ -215,6 +228,7 @@ mod tests {
             assert!(summed, "{state} is missing:\n{text}");
         }
         assert!(text.contains("What would change it"), "{text}");
+        assert!(text.contains("Live page: http://127.0.0.1:"), "{text}");
         assert!(!text.contains("alice@example.com"), "content leaks");
     }
 }

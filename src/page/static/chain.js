@@ -2,7 +2,7 @@
 // source, the rules that fired, what would change the verdict, and its earlier revisions.
 
 import { ask } from "./api.js";
-import { address, clock, h, lasting, said, svg, update } from "./dom.js";
+import { address, clock, h, lasting, plain, said, svg, update } from "./dom.js";
 import { ladders } from "./ladder.js";
 import { NEXT, RETRY, STATES, badge, callName } from "./words.js";
 
@@ -19,7 +19,7 @@ export function open(place, params, { signal }) {
         return;
       }
       const { verdict, earlier, evidence } = found;
-      document.title = `${callName(verdict)}, ${said(verdict.state)} · mcp-verdict`;
+      document.title = plain(`${callName(verdict)}, ${said(verdict.state)} · mcp-verdict`);
       update(place, [
         headline(verdict), todo(verdict),
         h("section", { class: "card" }, h("h2", {}, "Ladders"), ladders(verdict)),

@@ -9,7 +9,7 @@ export function open(place, params, { signal }) {
     async refresh() {
       const wanted = { server: params.server, tool: params.tool };
       const [contracts, drifts] = await Promise.all([
-        ask("/v1/contracts", { ...wanted, page_token: params.from }, signal), ask("/v1/drifts", { ...wanted, limit: 200 }, signal)]);
+        ask("/v1/contracts", { ...wanted, limit: 200, page_token: params.from }, signal), ask("/v1/drifts", { ...wanted, limit: 200 }, signal)]);
       update(place, [
         h("div", { class: "headline" }, h("h1", {}, "Contracts"),
           wanted.server || wanted.tool ? h("p", {}, [wanted.server, wanted.tool].filter(Boolean).join(" · "), " ", h("a", { href: "?view=contracts" }, "All of them")) : null),

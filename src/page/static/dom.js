@@ -2,13 +2,21 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
+// What turns the direction of a text or breaks its line, unseen: a name must not look like another.
+const UNSEEN = /[\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/gu;
+
+/** A text with what cannot be seen spelled out. */
+export const plain = (text) => text.replace(UNSEEN, (letter) => `\\u${letter.codePointAt(0).toString(16).padStart(4, "0")}`);
+
 function fill(element, props, children) {
   for (const [key, value] of Object.entries(props ?? {})) {
     if (value === undefined || value === null || value === false) continue;
     if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
     else element.setAttribute(key, value === true ? "" : String(value));
   }
-  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  element.append(...children.flat(Infinity)
+    .filter((child) => child !== null && child !== undefined && child !== false)
+    .map((child) => (child instanceof Node ? child : plain(String(child)))));
   return element;
 }
 
@@ -47,7 +55,7 @@ function morph(old, next) {
 export function update(parent, children) {
   const wanted = children.flat(Infinity)
     .filter((child) => child !== null && child !== undefined && child !== false)
-    .map((child) => (child instanceof Node ? child : document.createTextNode(String(child))));
+    .map((child) => (child instanceof Node ? child : document.createTextNode(plain(String(child)))));
   const keyed = new Map([...parent.childNodes].map((node) => [keyOf(node), node]).filter(([key]) => key !== null));
   let at = parent.firstChild;
   for (const next of wanted) {

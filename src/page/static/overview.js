@@ -89,7 +89,7 @@ function empty(health) {
       h("pre", { tabindex: "0" }, h("code", {}, `export OTEL_EXPORTER_OTLP_ENDPOINT=${grpc}`)),
       h("p", {}, health.receives.http ? ["Over HTTP, protobuf or JSON: ", h("code", {}, at(health.receives.http, 4318))] : null)),
     h("section", { class: "card" }, h("h2", {}, "Or look at recorded calls"),
-      h("pre", { tabindex: "0" }, h("code", {}, "mcp-verdict demo"))),
+      h("pre", { tabindex: "0" }, h("code", {}, "mcp-verdict demo --page"))),
     h("p", {}, h("a", { href: address("pipeline") }, "How the pipeline itself does")),
   ];
 }

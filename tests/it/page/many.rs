@@ -11,6 +11,7 @@ use mcp_verdict::page::Board;
 use mcp_verdict::page::board::Recorder;
 use mcp_verdict::page::listing::{Wanted, chains};
 use mcp_verdict::page::overview;
+use mcp_verdict::page::recent::Said;
 
 use crate::edge::support::report;
 
@@ -131,6 +132,7 @@ fn each_filter_answers_soon() {
         assert!(numbers.is_sorted_by(|a, b| a > b), "{key}={value}");
     }
     report(&format!("page: slowest of 12 filters over {MANY} chains: {worst:?}"));
+    report(&format!("page: a remembered verdict takes {} B and its own names", size_of::<Said>()));
     assert!(worst < Duration::from_secs(1), "{worst:?}");
     let overview = overview::overview(&recent, &overview::Wanted::default(), NOW).unwrap();
     assert_eq!(overview["calls"]["attempts"], MANY, "all began within the hour");

@@ -175,6 +175,14 @@ async fn one_call_in_every_view() {
     assert_eq!((&fact["role"], &fact["service"]), (&json!("asking"), &json!("desk")));
     assert_eq!(fact["span_id"], chain["verdict"]["client_span_id"]);
     assert!(evidence["judgement"].to_string().contains("`tool_failed`"), "{evidence}");
+    let request = mcp_verdict::proto::ListChainsRequest {
+        agent: "desk".into(),
+        first_failed_layer: "execution".into(),
+        text: id[..8].into(),
+        ..Default::default()
+    };
+    let twin = grpc(&program).await.list_chains(request).await.unwrap().into_inner();
+    assert_eq!(twin.chains[0].id, id);
     let twin = grpc(&program).await;
     let request = mcp_verdict::proto::GetChainRequest { id };
     let twin = { twin }.get_chain(request).await.unwrap().into_inner().evidence.unwrap();
