@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::outputs::{Gathered, Outputs};
 use super::release::{Changes, Release};
 use crate::emit::metrics::{self, Counted};
-use crate::emit::{Which, event, span};
+use crate::emit::{Which, attributes, event, span};
 use crate::engine::{Effect, Engine};
 use crate::export::{Hold, Origin};
 use crate::log::OutId;
@@ -83,11 +83,11 @@ impl Effects {
             match effect {
                 Effect::Verdict(verdict) => {
                     self.verdict(&verdict, engine, now, (&mut logs, &mut spans));
-                    self.parts.recorder.verdict(*verdict, now.wall);
+                    self.parts.recorder.verdict(verdict, now.wall);
                 }
                 Effect::Recalled(verdict) => {
                     self.recall(&verdict);
-                    self.parts.recorder.recalled(*verdict, now.wall);
+                    self.parts.recorder.recalled(verdict, now.wall);
                 }
                 Effect::Session(session) => {
                     let item = event::session(&session, session.first_start, now.wall);
@@ -161,15 +161,16 @@ impl Effects {
         let (counted, samples) = metrics::verdict(verdict, &counted);
         samples.iter().for_each(|sample| self.parts.meters.record(sample));
         let resource = known.unwrap_or_else(|| self.resource(verdict.operator.span));
+        let said = attributes::on_event(verdict);
         match self.parts.said.events.wants(verdict) {
             true => {
-                let item = event::verdict(verdict, now.wall);
+                let item = event::verdict(verdict, &said, now.wall);
                 logs.add(resource.clone(), item, Some(out_id(verdict, engine)));
             }
             false => logs.name(out_id(verdict, engine)),
         }
         if self.parts.said.spans.wants(verdict) {
-            let item = span::verdict(verdict);
+            let item = span::verdict(verdict, &said);
             spans.add(resource.clone(), item, None);
         }
         self.remember(verdict.id, Told { counted, resource });

@@ -1,6 +1,5 @@
 //! A chain: one request with everything that was joined to it, from one trace or from several.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::carrier::Carrier;
@@ -16,8 +15,8 @@ use crate::model::words::{Era, Transport};
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct Chain {
-    pub asking: Option<Side>,
-    pub answering: Option<Side>,
+    pub asking: Option<Arc<Side>>,
+    pub answering: Option<Arc<Side>>,
     direction: Direction,
     named_by_parent: bool,
     pub carrier: Carrier,
@@ -26,7 +25,8 @@ pub struct Chain {
     /// Records with effect or outcome facts found within the traces.
     pub evidence: Vec<Arc<Fact>>,
     pub findings: Vec<Finding>,
-    pub traces: BTreeSet<TraceId>,
+    /// Sorted.
+    pub traces: Vec<TraceId>,
     /// A session id that its halves together show to be made up.
     pub disowned: Option<Name>,
 }
@@ -64,7 +64,7 @@ impl Chain {
             run_ended: leader.run_ended,
             evidence: leader.evidence.clone(),
             findings: Vec::new(),
-            traces: BTreeSet::from([leader.key().trace]),
+            traces: vec![leader.key().trace],
             disowned: None,
         };
         chain.note_ambiguous(&leader.ambiguous);
@@ -83,11 +83,12 @@ impl Chain {
     }
 
     fn take(&mut self, joined: Joined, member: &TraceRequest) {
-        let merge = |mine: &mut Option<Side>, more: &Option<Side>| match (mine.as_mut(), more) {
-            (Some(side), Some(more)) => *side = side.with(more.facts.iter().cloned()),
-            (None, Some(more)) => *mine = Some(more.clone()),
-            _ => {}
-        };
+        let merge =
+            |mine: &mut Option<Arc<Side>>, more: &Option<Arc<Side>>| match (mine.as_mut(), more) {
+                (Some(side), Some(more)) => *side = Arc::new(side.with(more.facts.iter().cloned())),
+                (None, Some(more)) => *mine = Some(more.clone()),
+                _ => {}
+            };
         merge(&mut self.asking, &member.pair.asking);
         merge(&mut self.answering, &member.pair.answering);
         self.carrier.seen = self.carrier.seen.or(member.carrier.seen);
@@ -96,7 +97,10 @@ impl Chain {
         self.agent = self.agent.take().or_else(|| member.agent.clone());
         self.evidence.extend(member.evidence.iter().cloned());
         self.evidence.sort_by_key(|fact| fact.id);
-        self.traces.insert(member.key().trace);
+        let trace = member.key().trace;
+        if let Err(at) = self.traces.binary_search(&trace) {
+            self.traces.insert(at, trace);
+        }
         self.note_ambiguous(&member.ambiguous);
         if joined.how != How::Started {
             let spans = vec![joined.leader.span, joined.member.span];
@@ -121,7 +125,7 @@ impl Chain {
                 // The other end answered after the caller had gone: nobody received that.
                 let late = side.ended && fact.start > side.stop;
                 if said_it(side) || !late {
-                    absorb(&mut side.half, told);
+                    absorb(Arc::make_mut(&mut Arc::make_mut(side).half), told);
                 }
             }
             self.evidence.push(fact);
@@ -133,9 +137,8 @@ impl Chain {
     fn doubt_session(&mut self, made_up: impl Fn(&Digest16, &Name) -> bool) {
         let Some(answering) = &mut self.answering else { return };
         let (scope, process) = (&answering.facts[0].scope, answering.facts[0].process.key);
-        let Some((id, provenance @ Provenance::Claimed)) = &mut answering.half.session else {
-            return;
-        };
+        let Some((id, Provenance::Claimed)) = &answering.half.session else { return };
+        let id = id.clone();
         let speaks = |fact: &Arc<Fact>| fact.scope == *scope && matches!(fact.says, Says::Half(_));
         let silent = self
             .asking
@@ -144,8 +147,9 @@ impl Chain {
         if silent {
             self.disowned = Some(id.clone());
         }
-        if silent || made_up(&process, id) {
-            *provenance = Provenance::Synthetic;
+        if silent || made_up(&process, &id) {
+            let half = Arc::make_mut(&mut Arc::make_mut(answering).half);
+            half.session = Some((id, Provenance::Synthetic));
         }
     }
 
@@ -173,12 +177,12 @@ impl Chain {
     }
 
     pub fn sides(&self) -> impl Iterator<Item = &Side> {
-        self.asking.iter().chain(self.answering.iter())
+        self.asking.iter().chain(&self.answering).map(|side| &**side)
     }
 
     /// The answering half, without the span above it where that one names another request.
     pub fn answering_half(&self) -> Option<Half> {
-        let half = self.answering.as_ref().map(Side::to_half)?;
+        let half = self.answering.as_deref().map(Side::to_half)?;
         Some(Half { parent: half.parent.filter(|_| self.named_by_parent), ..half })
     }
 
@@ -264,15 +268,15 @@ impl Chain {
     /// The MCP client's and the MCP server's side, whoever asks.
     pub fn client(&self) -> Option<&Side> {
         match self.direction() {
-            Direction::ServerToClient => self.answering.as_ref(),
-            _ => self.asking.as_ref(),
+            Direction::ServerToClient => self.answering.as_deref(),
+            _ => self.asking.as_deref(),
         }
     }
 
     pub fn server(&self) -> Option<&Side> {
         match self.direction() {
-            Direction::ServerToClient => self.asking.as_ref(),
-            _ => self.answering.as_ref(),
+            Direction::ServerToClient => self.asking.as_deref(),
+            _ => self.answering.as_deref(),
         }
     }
 

@@ -221,7 +221,7 @@ fn wrap(
     wrappers.extend(around.spans());
     let Some(last) = inner.last().and_then(|span| sides.get_mut(span)) else { return };
     last.wrappers.extend(around.spans());
-    lend(&around.half, &mut last.half);
+    lend(&around.half, Arc::make_mut(&mut last.half));
     for member in around.spans() {
         leader.insert(member, member);
     }

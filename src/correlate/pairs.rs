@@ -3,6 +3,7 @@
 //! span below it are never one request.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::ancestry::Ancestry;
 use super::halves::agree_in_trace;
@@ -13,8 +14,8 @@ use crate::model::ids::SpanId;
 /// A request within one trace: at least one side.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Pair {
-    pub asking: Option<Side>,
-    pub answering: Option<Side>,
+    pub asking: Option<Arc<Side>>,
+    pub answering: Option<Arc<Side>>,
 }
 
 /// What the sides of one trace yield.
@@ -37,6 +38,7 @@ enum Above {
 }
 
 pub fn pair(sides: Vec<Side>, tree: &Ancestry<'_>) -> Paired {
+    let sides: Vec<Arc<Side>> = sides.into_iter().map(Arc::new).collect();
     let owner: BTreeMap<SpanId, usize> = sides
         .iter()
         .enumerate()
@@ -84,12 +86,12 @@ pub fn pair(sides: Vec<Side>, tree: &Ancestry<'_>) -> Paired {
     Paired { pairs, phantoms, wrappers }
 }
 
-fn answered_alone(side: &Side) -> Pair {
+fn answered_alone(side: &Arc<Side>) -> Pair {
     Pair { asking: None, answering: Some(side.clone()) }
 }
 
 /// Several answered requests, one after the other, with ids that tell them apart.
-fn aggregates(answerers: &[usize], sides: &[Side]) -> bool {
+fn aggregates(answerers: &[usize], sides: &[Arc<Side>]) -> bool {
     let ids: BTreeSet<_> =
         answerers.iter().map(|number| sides[*number].half.request_id.clone()).collect();
     ids.len() == answerers.len()
@@ -104,7 +106,7 @@ fn looks_up(listing: &HalfFact, call: &HalfFact) -> bool {
 fn above(
     side: &Side,
     number: usize,
-    sides: &[Side],
+    sides: &[Arc<Side>],
     owner: &BTreeMap<SpanId, usize>,
     tree: &Ancestry<'_>,
 ) -> Above {

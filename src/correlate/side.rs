@@ -13,7 +13,7 @@ pub struct Side {
     /// Best first.
     pub facts: Vec<Arc<Fact>>,
     /// Merged from all of them.
-    pub half: HalfFact,
+    pub half: Arc<HalfFact>,
     pub end: End,
     pub ended: bool,
     pub start: Nanos,
@@ -57,7 +57,7 @@ impl Side {
         facts.dedup_by_key(|fact| fact.id);
         let mut half = facts.first()?.half()?.clone();
         for other in facts.iter().skip(1).filter_map(|fact| fact.half()) {
-            absorb(&mut half, other);
+            absorb(Arc::make_mut(&mut half), other);
         }
         let ended = facts.iter().any(|fact| matches!(fact.says, Says::Half(_)));
         let best = facts.first()?;

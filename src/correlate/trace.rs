@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::ancestry::Ancestry;
+use super::ancestry::{Ancestry, Bones};
 use super::carrier::{Carrier, HttpLogs, carrier};
 use super::halves::group;
 use super::pairs::{Pair, pair};
@@ -58,7 +58,7 @@ pub struct TraceView {
 }
 
 pub struct TraceInput<'a> {
-    pub bones: &'a BTreeMap<SpanId, Bone>,
+    pub bones: &'a Bones,
     /// Sorted by id.
     pub facts: &'a [Arc<Fact>],
     pub roles: &'a dyn Fn(&Digest16) -> Roles,

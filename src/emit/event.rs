@@ -3,7 +3,6 @@
 //!
 //! The observed time is when it was judged; a repeat of one id and revision is equal in all else.
 
-use crate::emit::attributes;
 use crate::emit::severity::{Severity, severity};
 use crate::model::findings::Finding;
 use crate::model::ids::{Name, Nanos, SpanRef};
@@ -19,8 +18,9 @@ pub const SESSION: &str = "mcp_verdict.session";
 pub const CONTRACT_DRIFT: &str = "mcp_verdict.contract_drift";
 pub const INCIDENT: &str = "mcp_verdict.incident";
 
-/// One verdict. `judged_at` is Unix nanoseconds.
-pub fn verdict(verdict: &Verdict, judged_at: Nanos) -> Vec<u8> {
+/// One verdict, with what [`on_event`](crate::emit::attributes::on_event) says of it.
+/// `judged_at` is Unix nanoseconds.
+pub fn verdict(verdict: &Verdict, said: &[NewAttr<'_>], judged_at: Nanos) -> Vec<u8> {
     let reason = verdict.reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
     let call = match &verdict.tool {
         Some(tool) => format!("{} {tool}", verdict.method),
@@ -32,7 +32,7 @@ pub fn verdict(verdict: &Verdict, judged_at: Nanos) -> Vec<u8> {
         body: format!("{call}: {}{reason}", verdict.state),
         time: verdict.evidence_time,
         span: verdict.operator.span,
-        attributes: attributes::on_event(verdict),
+        attributes: said,
     }
     .to_bytes(judged_at)
 }
@@ -66,7 +66,7 @@ pub fn session(session: &Session, time: Nanos, judged_at: Nanos) -> Vec<u8> {
         body: format!("session {}: catalog {}", session.state, session.convergence),
         time,
         span: session.span,
-        attributes: attributes.0,
+        attributes: &attributes.0,
     }
     .to_bytes(judged_at)
 }
@@ -97,7 +97,7 @@ pub fn contract_drift(drift: &Drift, judged_at: Nanos) -> Vec<u8> {
         body: format!("{} of {} drifted: {}", drift.tool, drift.server, drift.grade),
         time: drift.first_seen,
         span: drift.span,
-        attributes: attributes.0,
+        attributes: &attributes.0,
     }
     .to_bytes(judged_at)
 }
@@ -131,7 +131,7 @@ pub fn incident(incident: &Incident, contact: Option<&str>, judged_at: Nanos) ->
         body: format!("incident {status}: {layer} {reason} at {server}, {count} failures"),
         time: incident.resolved_at.unwrap_or(incident.last_seen),
         span: incident.span,
-        attributes: attributes.0,
+        attributes: &attributes.0,
     }
     .to_bytes(judged_at)
 }
@@ -147,7 +147,7 @@ struct Event<'a> {
     body: String,
     time: Nanos,
     span: SpanRef,
-    attributes: Vec<NewAttr<'a>>,
+    attributes: &'a [NewAttr<'a>],
 }
 
 impl Event<'_> {
@@ -159,7 +159,7 @@ impl Event<'_> {
             severity_text: self.severity.text(),
             event_name: self.name,
             body: Some(NewValue::from(self.body.as_str())),
-            attributes: self.attributes.clone(),
+            attributes: self.attributes,
             trace_id: id(&self.span.trace.0),
             span_id: id(&self.span.span.0),
             flags: None,

@@ -1,7 +1,8 @@
 //! Verdict spans (judgment.md §8.3): a zero-length child of the request span, so that any tracing
 //! backend shows and searches verdicts, also when the request span left long ago.
 
-use crate::emit::attributes;
+use std::slice;
+
 use crate::emit::severity::is_problem;
 use crate::model::ids::{Digest16, SpanId};
 use crate::model::record::Verdict;
@@ -37,17 +38,20 @@ pub fn id(chain: Digest16, revision: u32) -> SpanId {
     SpanId(id)
 }
 
-/// The body of a `Span`. It stands where the request ended, or where it began while it is open.
-pub fn verdict(verdict: &Verdict) -> Vec<u8> {
+/// The body of a `Span`, with what [`on_event`](crate::emit::attributes::on_event) says of the
+/// verdict. It stands where the request ended, or where it began while it is open.
+pub fn verdict(verdict: &Verdict, said: &[NewAttr<'_>]) -> Vec<u8> {
     let at = verdict.end_time.unwrap_or(verdict.start_time);
-    let event = |key: &'static str, rung: &'static str| NewEvent {
+    let health = HEALTH.iter().map(|(layer, key)| (*key, verdict.layers.get(*layer)));
+    let failure = FAILURE.iter().map(|(layer, key)| (*key, verdict.failure_layers.get(*layer)));
+    let rungs = health.chain(failure).map(|(key, rung)| NewAttr::new(key, rung.as_str()));
+    let rungs: Vec<NewAttr<'_>> = rungs.collect();
+    let events = rungs.iter().map(|rung| NewEvent {
         time: at,
-        name: key,
-        attributes: vec![NewAttr::new(key, rung)],
-    };
-    let health = HEALTH.iter().map(|(layer, key)| event(key, verdict.layers.get(*layer).as_str()));
-    let failure =
-        FAILURE.iter().map(|(layer, key)| event(key, verdict.failure_layers.get(*layer).as_str()));
+        name: rung.key,
+        attributes: slice::from_ref(rung),
+    });
+    let events: Vec<NewEvent<'_>> = events.collect();
     let problem = is_problem(verdict.state);
     let reason = verdict.reason.map(|reason| reason.to_string()).unwrap_or_default();
     NewSpan {
@@ -58,8 +62,8 @@ pub fn verdict(verdict: &Verdict) -> Vec<u8> {
         kind: INTERNAL,
         start: at,
         end: at,
-        attributes: attributes::on_event(verdict),
-        events: health.chain(failure).collect(),
+        attributes: said,
+        events: &events,
         status_code: if problem { ERROR } else { 0 },
         status_message: if problem { &reason } else { "" },
         ..NewSpan::default()

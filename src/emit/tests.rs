@@ -7,6 +7,7 @@ use opentelemetry_proto::tonic::logs::v1::LogRecord;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message;
 
+use super::attributes::on_event;
 use super::metrics::{Counted, Sample};
 use super::*;
 use crate::model::findings::{Code, Detail, Finding};
@@ -116,7 +117,7 @@ fn lines(attributes: &[KeyValue]) -> String {
 fn an_event_for_each_state() {
     let mut shown = String::new();
     for state in State::ALL {
-        let bytes = event::verdict(&sample(*state), 9_000);
+        let bytes = event::verdict(&sample(*state), &on_event(&sample(*state)), 9_000);
         let record = LogRecord::decode(&*bytes).unwrap();
         assert_eq!((record.time_unix_nano, record.observed_time_unix_nano), (3_000, 9_000));
         assert_eq!((record.trace_id.len(), record.span_id.len()), (16, 8));
@@ -132,7 +133,9 @@ fn an_event_for_each_state() {
 #[test]
 fn a_repeat_is_equal_in_all_but_the_observed_time() {
     let verdict = sample(State::ToolFailed);
-    let at = |judged_at| LogRecord::decode(&*event::verdict(&verdict, judged_at)).unwrap();
+    let at = |judged_at| {
+        LogRecord::decode(&*event::verdict(&verdict, &on_event(&verdict), judged_at)).unwrap()
+    };
     let (mut first, second) = (at(5), at(6));
     first.observed_time_unix_nano = 6;
     assert_eq!(first, second);
@@ -142,7 +145,7 @@ fn a_repeat_is_equal_in_all_but_the_observed_time() {
 fn later_revisions_have_a_name_of_their_own() {
     let mut verdict = sample(State::Healthy);
     (verdict.revision, verdict.supersedes) = (2, Some(1));
-    let record = LogRecord::decode(&*event::verdict(&verdict, 1)).unwrap();
+    let record = LogRecord::decode(&*event::verdict(&verdict, &on_event(&verdict), 1)).unwrap();
     assert_eq!(record.event_name, "mcp_verdict.revised");
     let has = |key: &str| record.attributes.iter().any(|a| a.key == key);
     assert!(has("mcp_verdict.supersedes") && has("mcp_verdict.revision"));
@@ -174,7 +177,7 @@ fn request_spans_gain_little_or_all() {
 #[test]
 fn a_verdict_span_is_a_child_of_its_request_with_an_event_a_rung() {
     let verdict = sample(State::NeedsAuth);
-    let span = Span::decode(&*span::verdict(&verdict)).unwrap();
+    let span = Span::decode(&*span::verdict(&verdict, &on_event(&verdict))).unwrap();
     assert_eq!(span.name, "mcp verdict needs_auth");
     assert_eq!(span.parent_span_id, verdict.operator.span.span.0);
     assert_eq!((span.start_time_unix_nano, span.end_time_unix_nano), (2_000, 2_000));
@@ -185,7 +188,7 @@ fn a_verdict_span_is_a_child_of_its_request_with_an_event_a_rung() {
     let mut next = verdict.clone();
     next.revision = 2;
     assert_ne!(span::id(next.id, 2), span::id(verdict.id, 1));
-    assert!(Span::decode(&*span::verdict(&sample(State::Healthy))).unwrap().status.is_none());
+    assert!(Span::decode(&*span::verdict(&sample(State::Healthy), &[])).unwrap().status.is_none());
 }
 
 #[test]

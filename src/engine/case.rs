@@ -33,7 +33,7 @@ impl Tables {
         let deadline = policy.deadline_of(&server, tool_text);
         let run = chain.sides().find_map(Side::agent_run).cloned();
         Exchange {
-            asking: chain.asking.as_ref().map(Side::to_half),
+            asking: chain.asking.as_deref().map(Side::to_half),
             answering: chain.answering_half(),
             method: chain.method().clone(),
             tool: tool.cloned(),

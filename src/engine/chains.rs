@@ -28,7 +28,7 @@ impl Tables {
     fn chain_changed(&mut self, key: SpanRef) {
         let leads = self.leaders.get(&key).is_none_or(|joins| joins.is_empty());
         let real = !self.phantoms.contains_key(&key);
-        let request = self.requests.get(&key).filter(|_| leads && real).cloned();
+        let request = self.request(&key).filter(|_| leads && real).cloned();
         let Some(request) = request else { return self.drop_chain(key) };
         let mut members = Vec::new();
         self.collect_members(key, &mut members, 0);
@@ -56,7 +56,7 @@ impl Tables {
     ) {
         for joined in self.members.get(&key).into_iter().flatten() {
             let counts = self.leaders.get(&joined.member).and_then(|j| j.first()) == Some(joined);
-            if let Some(request) = self.requests.get(&joined.member).filter(|_| counts) {
+            if let Some(request) = self.request(&joined.member).filter(|_| counts) {
                 into.push((*joined, request.clone()));
                 if depth < 3 {
                     self.collect_members(joined.member, into, depth + 1);
@@ -90,7 +90,7 @@ impl Tables {
         let at = (chain.start(), key);
         self.chains.insert(
             key,
-            ChainEntry {
+            Box::new(ChainEntry {
                 chain,
                 scope: scope.clone(),
                 ending: None,
@@ -98,7 +98,7 @@ impl Tables {
                 operation_keys: Vec::new(),
                 alone: None,
                 verdict: None,
-            },
+            }),
         );
         self.mark_namesakes(at, &scope);
     }
@@ -327,8 +327,8 @@ impl Tables {
         let entry = self.traces.get(&span.trace)?;
         let tree = Ancestry::new(&entry.bones);
         tree.at_or_above(span.span)
-            .filter_map(|at| entry.owner.get(&at))
-            .map(|owner| self.leader(*owner))
+            .filter_map(|at| entry.owner(at))
+            .map(|owner| self.leader(owner))
             .find(|key| self.is_call(key))
     }
 

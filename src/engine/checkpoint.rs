@@ -120,8 +120,8 @@ impl Engine {
             .filter_map(|(touched, trace)| Some((touched, tables.traces.get(trace)?)))
             .map(|(touched, entry)| LiveTrace {
                 age: age(*touched),
-                bones: entry.bones.values().cloned().collect(),
-                facts: entry.facts.values().cloned().collect(),
+                bones: entry.bones.iter().cloned().collect(),
+                facts: entry.facts.clone(),
             })
             .collect();
         traces.extend(tables.lookback.items().map(|(at, item)| {

@@ -63,7 +63,7 @@ impl Engine {
         if same {
             self.sent_as.insert(key, verdict.id);
             self.sent.insert(verdict.id, Sent::new(&verdict, key));
-            effects.push(Effect::Recalled(Box::new(verdict.as_ref().clone())));
+            effects.push(Effect::Recalled(verdict));
         } else {
             self.claims.insert(verdict.id, claim);
         }

@@ -3,6 +3,7 @@
 //! across scopes, so the index knows ids and results, not scopes.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::few::{self, Few};
 use super::tables::Tables;
@@ -33,7 +34,8 @@ struct Told {
 
 impl Told {
     fn of(chain: &Chain) -> Self {
-        let result = |side: &Option<Side>| side.as_ref().and_then(|side| side.half.answer.result);
+        let result =
+            |side: &Option<Arc<Side>>| side.as_ref().and_then(|side| side.half.answer.result);
         let (got, given) = (result(&chain.asking), result(&chain.answering));
         let astray = got.filter(|got| given.is_some_and(|given| given != *got));
         let named = |digest: Option<Digest16>| Some((chain.request_id()?.clone(), digest?));

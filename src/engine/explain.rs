@@ -144,7 +144,7 @@ impl Tables {
 
     fn behind(&self, key: SpanRef, entry: &ChainEntry, around: &Around) -> Vec<(Role, Arc<Fact>)> {
         let chain = &entry.chain;
-        let of = |side: &Option<Side>, role: Role| -> Vec<_> {
+        let of = |side: &Option<Arc<Side>>, role: Role| -> Vec<_> {
             side.iter().flat_map(|side| &side.facts).map(|fact| (role, fact.clone())).collect()
         };
         let placed = self.placed.get(&key).into_iter().flatten();

@@ -73,11 +73,11 @@ impl Tables {
     fn add_bone(&mut self, bone: Bone) -> usize {
         let Some(entry) = self.traces.get_mut(&bone.at.trace) else { return 0 };
         let order = |b: &Bone| (b.end, b.start, b.status, b.kind, b.parent, b.http);
-        match entry.bones.get(&bone.at.span) {
+        match entry.bones.get(bone.at.span) {
             Some(known) if order(known) >= order(&bone) => 0,
             known => {
                 let more = if known.is_none() { BONE } else { 1 };
-                entry.bones.insert(bone.at.span, bone);
+                entry.bones.put(bone);
                 more
             }
         }
@@ -85,7 +85,9 @@ impl Tables {
 
     fn add_fact(&mut self, fact: Arc<Fact>) -> usize {
         let Some(entry) = self.traces.get_mut(&fact.trace()) else { return 0 };
-        if entry.facts.insert(fact.id, fact).is_none() { FACT } else { 0 }
+        let Err(at) = entry.facts.binary_search_by_key(&fact.id, |fact| fact.id) else { return 0 };
+        entry.facts.insert(at, fact);
+        FACT
     }
 
     /// What every fact says of its process, wherever it will be filed.
@@ -137,20 +139,20 @@ impl Tables {
         let Some(entry) = self.traces.remove(trace) else { return };
         self.ages.remove(&(entry.touched, *trace));
         self.bytes = self.bytes.saturating_sub(entry.bytes);
-        for fact in entry.facts.values() {
+        for fact in &entry.facts {
             remove(&mut self.unsure, &fact.process.key, trace);
         }
-        for key in entry.requests.keys() {
-            self.retire_chain(*key);
-            self.requests.remove(key);
-            for joined in self.members.remove(key).into_iter().flatten() {
+        for request in &entry.requests {
+            let key = request.key();
+            self.retire_chain(key);
+            for joined in self.members.remove(&key).into_iter().flatten() {
                 self.leaders.remove(&joined.member);
             }
-            self.leaders.remove(key);
-            self.phantoms.remove(key);
+            self.leaders.remove(&key);
+            self.phantoms.remove(&key);
         }
-        for request in entry.requests.iter() {
-            self.forget_indexes(*request.0, request.1);
+        for request in &entry.requests {
+            self.forget_indexes(request.key(), request);
         }
         for id in entry.notes {
             self.retire_note(&id);

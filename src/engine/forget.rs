@@ -94,7 +94,7 @@ impl Engine {
             .traces
             .get(&trace)
             .into_iter()
-            .flat_map(|entry| entry.requests.keys().copied())
+            .flat_map(|entry| entry.requests.iter().map(|request| request.key()))
             .collect();
         for key in &keys {
             if evicted

@@ -71,7 +71,9 @@ fn definitions(fact: &Fact) -> Option<&Arc<Definitions>> {
 
 fn definitions_mut(fact: &mut Fact) -> Option<&mut Arc<Definitions>> {
     match &mut fact.says {
-        Says::Half(half) | Says::Started(half) => half.list.as_mut()?.definitions.as_mut(),
+        Says::Half(half) | Says::Started(half) => {
+            Arc::make_mut(half).list.as_mut()?.definitions.as_mut()
+        }
         Says::Model { tools } => Some(tools),
         _ => None,
     }

@@ -58,8 +58,7 @@ impl Tables {
         let mut found: Vec<SpanRef> = whole.chain(same.loose.iter()).copied().collect();
         found.sort_unstable();
         let standing = found.iter().filter(|at| !self.phantoms.contains_key(at));
-        let lones: Vec<Lone> =
-            standing.filter_map(|at| lone(*at, self.requests.get(at)?)).collect();
+        let lones: Vec<Lone> = standing.filter_map(|at| lone(*at, self.request(at)?)).collect();
         let skew = self.policy.clock_skew;
         match key.0 {
             Anchor::Session(_) => by_id(&lones, skew),
@@ -79,7 +78,7 @@ impl Tables {
             return Vec::new();
         }
         let all = found(&same.askers).into_iter().chain(answerers);
-        let lones: Vec<Lone> = all.filter_map(|at| lone(at, self.requests.get(&at)?)).collect();
+        let lones: Vec<Lone> = all.filter_map(|at| lone(at, self.request(&at)?)).collect();
         by_elimination(&lones, self.policy.clock_skew)
     }
 
@@ -88,7 +87,7 @@ impl Tables {
         let by_id = |joined: &Joined| joined.how != crate::correlate::join::How::OnlyCandidate;
         let is_member = self.leaders.get(&at).is_some_and(|joins| joins.iter().any(by_id));
         let answered = self.members.get(&at).into_iter().flatten().filter(|j| by_id(j)).any(|j| {
-            let (mine, theirs) = (self.requests.get(&at), self.requests.get(&j.member));
+            let (mine, theirs) = (self.request(&at), self.request(&j.member));
             match (mine, theirs) {
                 (Some(mine), Some(theirs)) => {
                     mine.pair.asking.is_some() != theirs.pair.asking.is_some()
@@ -115,10 +114,11 @@ impl Tables {
     fn unmask(&mut self, key: &IdKey) {
         let Some(same) = self.ids.get(key).filter(|same| same.listings > 0) else { return };
         let all: Vec<(SpanRef, Arc<TraceRequest>)> =
-            same.all().filter_map(|at| Some((*at, self.requests.get(at)?.clone()))).collect();
+            same.all().filter_map(|at| Some((*at, self.request(at)?.clone()))).collect();
         let skew = self.policy.clock_skew;
         let sides =
             all.iter().flat_map(|(_, other)| other.pair.answering.iter().chain(&other.pair.asking));
+        let sides = sides.map(|side| &**side);
         let calls = Calls::new(sides, skew);
         for (at, request) in all.iter().filter(|(_, request)| request.root) {
             let Some(listing) = &request.pair.answering else { continue };
@@ -155,7 +155,7 @@ impl Tables {
             }
             self.marks.chains.extend([self.leader(leader), self.leader(member)]);
             for at in [leader, member] {
-                if let Some(request) = self.requests.get(&at) {
+                if let Some(request) = self.request(&at) {
                     self.marks.tools.extend(tool_key(request));
                 }
             }

@@ -22,9 +22,9 @@ use crate::model::words::*;
 #[derive(Clone, PartialEq, Debug)]
 pub enum Effect {
     /// A new revision; revision 1 is the first.
-    Verdict(Box<Verdict>),
+    Verdict(Arc<Verdict>),
     /// A revision that an earlier process has said already.
-    Recalled(Box<Verdict>),
+    Recalled(Arc<Verdict>),
     Session(Session),
     Drift(Drift),
     Incident(Incident),
@@ -194,6 +194,11 @@ impl Engine {
         self.tables.timers.len() as u64
     }
 
+    /// What the facts of live traces and all that is derived from them take, in bytes, by estimate.
+    pub fn bytes(&self) -> usize {
+        self.tables.bytes
+    }
+
     /// What every server's tools were read to be, if that is another than when last asked.
     pub fn moved_references(&mut self) -> Option<BTreeMap<Name, Arc<References>>> {
         let moved = std::mem::take(&mut self.tables.references_moved);
@@ -259,7 +264,6 @@ impl Engine {
         }
         self.sent.insert(id, Sent::new(&verdict, key));
         self.sent_as.insert(key, id);
-        let verdict = Box::new(verdict.as_ref().clone());
         effects.push(if news { Effect::Verdict(verdict) } else { Effect::Recalled(verdict) });
         self.release_chain(key, id, effects);
         self.sessions_due.entry(scope).or_insert(0);
@@ -297,7 +301,6 @@ impl Engine {
         let news = self.number(&mut verdict);
         let server = verdict.server.clone();
         self.sent.insert(id, Sent::new(&verdict, key));
-        let verdict = Box::new(verdict.as_ref().clone());
         effects.push(if news { Effect::Verdict(verdict) } else { Effect::Recalled(verdict) });
         self.incidents.note(server, id, None);
     }

@@ -73,8 +73,8 @@ impl Tables {
             .traces
             .get(&fact.trace())
             .into_iter()
-            .flat_map(|trace| trace.requests.keys())
-            .filter_map(|key| scope_of(*key))
+            .flat_map(|trace| trace.requests.iter().map(|request| request.key()))
+            .filter_map(scope_of)
             .collect();
         if !in_trace.is_empty() {
             let known = |key: &&ScopeKey| of_process.is_some_and(|all| all.contains_key(*key));

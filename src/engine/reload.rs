@@ -15,8 +15,9 @@ impl Tables {
     /// From now on this policy. What windows of correlation it sets (`clock_skew`, `settle`), it
     /// sets for everybody.
     pub fn reload(&mut self, policy: Arc<Policy>) {
-        for key in self.requests.keys() {
-            self.elders.entry(*key).or_insert_with(|| (self.reloads, self.policy.clone()));
+        let requests = self.traces.values().flat_map(|trace| &trace.requests);
+        for key in requests.map(|request| request.key()) {
+            self.elders.entry(key).or_insert_with(|| (self.reloads, self.policy.clone()));
         }
         self.reloads += 1;
         self.drifting.extend(self.references.keys().cloned());

@@ -103,7 +103,7 @@ fn stepped(sightings: &[Sighting], policy: &Arc<Policy>) -> Vec<Verdict> {
     let arrival = |time: Nanos| Arrival { monotonic: time.saturating_sub(first), wall: time };
     let mut keep = |effects: Vec<Effect>| {
         found.extend(effects.into_iter().filter_map(|effect| match effect {
-            Effect::Verdict(verdict) => Some(*verdict),
+            Effect::Verdict(verdict) => Some(Arc::unwrap_or_clone(verdict)),
             _ => None,
         }));
     };

@@ -1,7 +1,7 @@
 //! Stratum "request": what each trace says by itself, and the indexes by which its requests, notes
 //! and homeless evidence are found from elsewhere.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::notes::session_of;
@@ -15,11 +15,10 @@ impl Tables {
     pub(super) fn trace_stage(&mut self) {
         for trace in std::mem::take(&mut self.marks.traces) {
             let Some(entry) = self.traces.get(&trace) else { continue };
-            let facts: Vec<Arc<Fact>> = entry.facts.values().cloned().collect();
             let roles = |process: &_| self.roles.get(process).copied().unwrap_or_default();
             let input = TraceInput {
                 bones: &entry.bones,
-                facts: &facts,
+                facts: &entry.facts,
                 roles: &roles,
                 skew: self.policy.clock_skew,
             };
@@ -33,21 +32,19 @@ impl Tables {
         let keys: Vec<SpanRef> = requests.iter().map(TraceRequest::key).collect();
         let near: Vec<(Arc<Fact>, Option<SpanRef>)> =
             notes.into_iter().map(|(fact, number)| (fact, number.map(|n| keys[n]))).collect();
-        let owner: BTreeMap<_, _> =
-            owner.into_iter().map(|(span, number)| (span, keys[number])).collect();
-        let new: BTreeMap<SpanRef, Arc<TraceRequest>> =
-            requests.into_iter().map(|request| (request.key(), Arc::new(request))).collect();
+        let owner: Vec<_> = owner.into_iter().map(|(span, number)| (span, keys[number])).collect();
+        let new: Vec<Arc<TraceRequest>> = requests.into_iter().map(Arc::new).collect();
         let Some(entry) = self.traces.get_mut(&trace) else { return };
         let old = std::mem::replace(&mut entry.requests, new.clone());
         let moved = std::mem::replace(&mut entry.owner, owner);
         let relinked = moved != entry.owner;
-        let models = Arc::new(models);
-        let offered = *std::mem::replace(&mut entry.models, models.clone()) != *models;
+        let was_offered = std::mem::replace(&mut entry.models, models);
+        let offered = was_offered != entry.models;
         let (was_noted, was_homeless) =
             (std::mem::take(&mut entry.notes), std::mem::take(&mut entry.unplaced));
         self.requests_changed(old, &new);
         if offered {
-            let leaders: Vec<SpanRef> = new.keys().map(|key| self.leader(*key)).collect();
+            let leaders: Vec<SpanRef> = keys.iter().map(|key| self.leader(*key)).collect();
             self.marks.verdicts.extend(leaders);
         }
         self.notes_changed(trace, was_noted, near);
@@ -58,20 +55,16 @@ impl Tables {
         }
     }
 
-    fn requests_changed(
-        &mut self,
-        old: BTreeMap<SpanRef, Arc<TraceRequest>>,
-        new: &BTreeMap<SpanRef, Arc<TraceRequest>>,
-    ) {
-        for (key, request) in &old {
-            if new.get(key) != Some(request) {
-                self.unindex(*key, request);
-            }
+    fn requests_changed(&mut self, old: Vec<Arc<TraceRequest>>, new: &[Arc<TraceRequest>]) {
+        fn stands(request: &Arc<TraceRequest>, among: &[Arc<TraceRequest>]) -> bool {
+            let found = among.binary_search_by_key(&request.key(), |other| other.key());
+            found.is_ok_and(|at| among[at] == *request)
         }
-        for (key, request) in new {
-            if old.get(key) != Some(request) {
-                self.index(*key, request.clone());
-            }
+        for request in old.iter().filter(|request| !stands(request, new)) {
+            self.unindex(request.key(), request);
+        }
+        for request in new.iter().filter(|request| !stands(request, &old)) {
+            self.index(request.key(), request);
         }
     }
 
@@ -85,7 +78,6 @@ impl Tables {
             self.marks.tools.insert(tool);
         }
         self.marks.chains.extend([key, self.leader(key)]);
-        self.requests.remove(&key);
     }
 
     /// Takes a request out of the indexes without judging anything anew.
@@ -104,17 +96,16 @@ impl Tables {
         }
     }
 
-    fn index(&mut self, key: SpanRef, request: Arc<TraceRequest>) {
-        for id in id_keys(&request) {
-            self.file_id(&id, key, &request, true);
+    fn index(&mut self, key: SpanRef, request: &TraceRequest) {
+        for id in id_keys(request) {
+            self.file_id(&id, key, request, true);
             self.marks.ids.insert(id);
         }
-        if let Some(tool) = tool_key(&request) {
-            self.file_tool(&tool, key, &request, true);
+        if let Some(tool) = tool_key(request) {
+            self.file_tool(&tool, key, request, true);
             self.marks.tools.insert(tool);
         }
         self.marks.chains.extend([key, self.leader(key)]);
-        self.requests.insert(key, request);
     }
 
     fn file_id(&mut self, id: &IdKey, key: SpanRef, request: &TraceRequest, add: bool) {
@@ -215,7 +206,7 @@ impl Tables {
 }
 
 fn sides(request: &TraceRequest) -> impl Iterator<Item = &Side> {
-    request.pair.asking.iter().chain(&request.pair.answering)
+    request.pair.asking.iter().chain(&request.pair.answering).map(|side| &**side)
 }
 
 /// A listing without anything above it: it may be a phantom.

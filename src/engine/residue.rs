@@ -45,9 +45,11 @@ impl ScopeEntry {
 
     fn adopt(&mut self, residue: Residue) {
         fn into<K: Ord>(all: &mut BTreeMap<K, Ordered>, more: Vec<(K, Ordered)>) {
-            more.into_iter().for_each(|(key, more)| all.entry(key).or_default().extend(more));
+            more.into_iter().for_each(|(key, more)| {
+                all.entry(key).or_default().extend(more.iter().copied());
+            });
         }
-        self.answers.extend(residue.answers);
+        self.answers.extend(residue.answers.iter().copied());
         into(&mut self.servers, residue.servers);
         into(&mut self.versions, residue.versions);
         into(&mut self.eras, residue.eras);

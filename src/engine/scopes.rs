@@ -67,9 +67,10 @@ fn answered(chain: &Chain) -> bool {
     chain.sides().any(|side| told(&side.half.answer)) || served
 }
 
-pub(super) type Ordered = BTreeSet<(Nanos, SpanRef)>;
-/// Requests of one id or token, by start.
-pub type Namesakes = Few<(Nanos, SpanRef)>;
+/// Requests by start, or by another time.
+pub type Ordered = Few<(Nanos, SpanRef)>;
+/// Requests of one id or token.
+pub type Namesakes = Ordered;
 
 /// How many of its namesakes before and after it a request is compared with: an id that is used
 /// over and over again speaks of its neighbours, not of all its uses.
@@ -98,7 +99,7 @@ pub(super) const MARKS: usize = 1_024;
 /// Keeps the first of many: the only one that is ever asked for.
 fn thin(all: &mut Ordered) {
     if let Some(first) = all.first().copied().filter(|_| all.len() > 64) {
-        *all = BTreeSet::from([first]);
+        *all = Few::One(first);
     }
 }
 
@@ -159,7 +160,7 @@ impl ScopeEntry {
             add: bool,
         ) {
             let Some(at) = at else { return };
-            if add { insert(map, at.clone(), value) } else { remove(map, at, &value) }
+            if add { few::add(map, at.clone(), value) } else { few::take(map, at, &value) }
         }
         let at = (c.start, key);
         let toggle = |set: &mut Ordered, value| match add {

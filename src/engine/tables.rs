@@ -13,6 +13,7 @@ use super::reload::Elder;
 use super::scope_view::ScopeView;
 use super::scopes::ScopeEntry;
 use crate::catalog::reference::References;
+use crate::correlate::ancestry::Bones;
 use crate::correlate::chain::Chain;
 use crate::correlate::join::Joined;
 use crate::correlate::operation::{Operation, OperationKey};
@@ -28,18 +29,28 @@ use crate::model::record::Verdict;
 /// Facts of one live trace and what the request stratum made of them.
 #[derive(Default)]
 pub struct TraceEntry {
-    pub bones: BTreeMap<SpanId, Bone>,
-    pub facts: BTreeMap<FactId, Arc<Fact>>,
-    pub requests: BTreeMap<SpanRef, Arc<TraceRequest>>,
-    /// Request by span: halves, twins, wrappers.
-    pub owner: BTreeMap<SpanId, SpanRef>,
-    pub models: Arc<Vec<(Nanos, Arc<Definitions>)>>,
+    pub bones: Bones,
+    /// By id.
+    pub facts: Vec<Arc<Fact>>,
+    /// By key.
+    pub requests: Vec<Arc<TraceRequest>>,
+    /// Request by span, sorted: halves, twins, wrappers.
+    pub owner: Vec<(SpanId, SpanRef)>,
+    pub models: Vec<(Nanos, Arc<Definitions>)>,
     pub notes: BTreeSet<FactId>,
     pub unplaced: BTreeSet<FactId>,
     /// Monotonic arrival of the newest fact.
     pub touched: Nanos,
     /// What its facts and bones take, by estimate.
     pub bytes: usize,
+}
+
+impl TraceEntry {
+    /// The request that a span belongs to.
+    pub fn owner(&self, span: SpanId) -> Option<SpanRef> {
+        let at = self.owner.binary_search_by_key(&span, |(span, _)| *span).ok()?;
+        self.owner.get(at).map(|(_, request)| *request)
+    }
 }
 
 /// By what halves of different traces may find each other.
@@ -144,7 +155,7 @@ pub struct Tables {
     pub rules: BTreeMap<u16, Rule>,
     pub limits: Limits,
     pub marks: Marks,
-    pub traces: BTreeMap<TraceId, TraceEntry>,
+    pub traces: BTreeMap<TraceId, Box<TraceEntry>>,
     /// Live traces by when they were last touched.
     pub ages: BTreeSet<(Nanos, TraceId)>,
     /// What the facts and bones of live traces take, by estimate.
@@ -152,7 +163,6 @@ pub struct Tables {
     pub roles: BTreeMap<Digest16, Roles>,
     /// Traces with records of a process that do not say which end they saw.
     pub unsure: BTreeMap<Digest16, BTreeSet<TraceId>>,
-    pub requests: BTreeMap<SpanRef, Arc<TraceRequest>>,
     pub ids: BTreeMap<IdKey, SameId>,
     pub tools: BTreeMap<ToolKey, SameTool>,
     pub phantoms: BTreeMap<SpanRef, BTreeSet<IdKey>>,
@@ -161,7 +171,7 @@ pub struct Tables {
     /// Joins by their member; the least one counts.
     pub leaders: BTreeMap<SpanRef, BTreeSet<Joined>>,
     pub members: BTreeMap<SpanRef, BTreeSet<Joined>>,
-    pub chains: BTreeMap<SpanRef, ChainEntry>,
+    pub chains: BTreeMap<SpanRef, Box<ChainEntry>>,
     pub by_process: BTreeMap<Digest16, BTreeSet<SpanRef>>,
     /// In which scopes a process has how many halves.
     pub process_scopes: BTreeMap<Digest16, BTreeMap<ScopeKey, usize>>,
@@ -224,7 +234,6 @@ impl Tables {
             bytes: 0,
             roles: BTreeMap::new(),
             unsure: BTreeMap::new(),
-            requests: BTreeMap::new(),
             ids: BTreeMap::new(),
             tools: BTreeMap::new(),
             phantoms: BTreeMap::new(),
@@ -280,10 +289,16 @@ impl Tables {
         here
     }
 
+    /// A request by its key.
+    pub fn request(&self, key: &SpanRef) -> Option<&Arc<TraceRequest>> {
+        let all = &self.traces.get(&key.trace)?.requests;
+        all.get(all.binary_search_by_key(key, |request| request.key()).ok()?)
+    }
+
     /// The chain a span belongs to, if its trace is live and the span is some request's.
     pub fn chain_of(&self, span: SpanRef) -> Option<SpanRef> {
-        let owner = self.traces.get(&span.trace)?.owner.get(&span.span)?;
-        Some(self.leader(*owner))
+        let owner = self.traces.get(&span.trace)?.owner(span.span)?;
+        Some(self.leader(owner))
     }
 
     pub fn scope_view(&self, key: &ScopeKey) -> Arc<ScopeView> {

@@ -284,7 +284,7 @@ impl Tables {
     fn finished(&self, members: &[SpanRef]) -> Vec<(SpanRef, Verdict)> {
         let entries = members.iter().filter_map(|at| Some((*at, self.chains.get(at)?)));
         let judged: Vec<(SpanRef, &ChainEntry, Exchange)> =
-            entries.map(|(at, entry)| (at, entry, self.exchange(at, entry))).collect();
+            entries.map(|(at, entry)| (at, &**entry, self.exchange(at, entry))).collect();
         let attempts = judged.iter().filter_map(|(at, entry, exchange)| {
             let (ending, verdict) = (entry.ending?, entry.alone.as_deref()?.clone());
             Some((*at, Attempt { exchange, ending, verdict }))

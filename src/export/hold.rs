@@ -3,27 +3,15 @@
 //! Promises: a kept span leaves once, by release, by the byte limit, or at the end; which position
 //! it came from is never lost.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
-use std::ops::Range;
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet, VecDeque, hash_map};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::page::{Entry, Page};
+pub use super::page::{Leaving, Origin};
 use crate::model::fact::HeldSpan;
 use crate::model::ids::{Position, SpanRef};
 use crate::wire::regroup;
-
-/// Bytes of a resource or a scope without what it holds; shared by all that came from it.
-pub type Origin = Arc<[u8]>;
-
-/// A span that leaves.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Leaving {
-    pub position: Position,
-    pub at: SpanRef,
-    pub resource: Origin,
-    pub scope: Origin,
-    /// The body of the `Span`, as it came.
-    pub span: Vec<u8>,
-}
 
 /// All held spans of the process.
 pub struct Hold {
@@ -34,9 +22,10 @@ pub struct Hold {
 #[derive(Default)]
 struct State {
     bytes: usize,
-    pages: BTreeMap<Position, Page>,
-    /// Where each span is kept; a span that came twice is kept twice.
-    places: HashMap<SpanRef, Vec<Position>>,
+    pages: HashMap<Position, Page>,
+    /// Pages by age: those that are gone may still stand here.
+    ages: VecDeque<Position>,
+    places: HashMap<SpanRef, Place>,
     origins: HashSet<Origin>,
     /// How many origins make it worth to look for unused ones.
     prune_at: usize,
@@ -45,26 +34,16 @@ struct State {
     seen: VecDeque<SpanRef>,
 }
 
-/// The held spans of one export, in one buffer.
-struct Page {
-    bytes: Vec<u8>,
-    entries: Vec<Entry>,
-}
-
-struct Entry {
-    at: SpanRef,
-    range: Range<usize>,
-    resource: Origin,
-    scope: Origin,
+/// Where a span is kept.
+struct Place {
+    position: Position,
+    entry: usize,
+    /// A span that came again is kept again.
+    again: Option<Box<Place>>,
 }
 
 /// Spans whose resource is remembered.
 const REMEMBERED: usize = 100_000;
-
-impl Entry {
-    /// What an entry takes beside its bytes.
-    const OVERHEAD: usize = 160;
-}
 
 impl Hold {
     /// `limit`: bytes that may be held.
@@ -89,26 +68,25 @@ impl Hold {
         wanted.dedup_by_key(|held| held.index);
         let mut next = wanted.iter().peekable();
         let mut state = self.state();
-        let mut page = Page { bytes: Vec::new(), entries: Vec::with_capacity(wanted.len()) };
+        let mut page = Page::default();
+        page.entries.reserve_exact(wanted.len());
+        let (mut resources, mut scopes) = (Nearby::default(), Nearby::default());
         for item in regroup::items(export) {
             let Some(span) = next.next_if(|held| held.index == item.index) else { continue };
             let start = page.bytes.len();
             page.bytes.extend_from_slice(item.bytes);
-            let resource = state.origin(&item.resource.origin());
+            let resource =
+                resources.origin(item.resource.bytes, || item.resource.origin(), &mut state);
+            let scope = scopes.origin(item.scope.bytes, || item.scope.origin(), &mut state);
             state.remember(span.at, resource.clone());
-            page.entries.push(Entry {
-                at: span.at,
-                range: start..page.bytes.len(),
-                resource,
-                scope: state.origin(&item.scope.origin()),
-            });
+            let range = start..page.bytes.len();
+            page.add(Entry { at: span.at, range, resource, scope });
         }
         page.bytes.shrink_to_fit();
         state.add(position, page);
         let mut evicted = Vec::new();
         while state.bytes > self.limit {
-            let Some((oldest, _)) = state.pages.first_key_value() else { break };
-            let oldest = *oldest;
+            let Some(oldest) = state.ages.pop_front() else { break };
             evicted.extend(state.take_page(oldest));
         }
         evicted
@@ -125,18 +103,23 @@ impl Hold {
         }
     }
 
-    /// Takes a span out, from every export that brought it.
+    /// Takes a span out, from every export that brought it, the first of them first.
     pub fn release(&self, at: SpanRef) -> Vec<Leaving> {
         let mut state = self.state();
-        let places = state.places.remove(&at).unwrap_or_default();
-        places.into_iter().flat_map(|position| state.take(position, at)).collect()
+        let mut next = state.places.remove(&at).map(Box::new);
+        let mut leaving = Vec::new();
+        while let Some(place) = next {
+            leaving.extend(state.take(place.position, place.entry));
+            next = place.again;
+        }
+        leaving
     }
 
-    /// Takes everything out.
+    /// Takes everything out, the oldest first.
     pub fn release_all(&self) -> Vec<Leaving> {
         let mut state = self.state();
-        let positions: Vec<Position> = state.pages.keys().copied().collect();
-        positions.into_iter().flat_map(|position| state.take_page(position)).collect()
+        let pages = std::mem::take(&mut state.ages);
+        pages.into_iter().flat_map(|position| state.take_page(position)).collect()
     }
 
     /// The resource of a span that was held lately.
@@ -182,79 +165,90 @@ impl State {
     }
 
     fn add(&mut self, position: Position, page: Page) {
-        if page.entries.is_empty() {
+        if page.left == 0 {
             return;
         }
         self.bytes += page.cost();
-        for entry in &page.entries {
-            let places = self.places.entry(entry.at).or_default();
-            if places.last() != Some(&position) {
-                places.push(position);
+        for (entry, held) in page.entries.iter().enumerate() {
+            let Some(held) = held else { continue };
+            let place = Place { position, entry, again: None };
+            match self.places.entry(held.at) {
+                hash_map::Entry::Vacant(free) => drop(free.insert(place)),
+                hash_map::Entry::Occupied(known) => {
+                    let mut last = &mut known.into_mut().again;
+                    while let Some(place) = last {
+                        last = &mut place.again;
+                    }
+                    *last = Some(Box::new(place));
+                }
             }
         }
         self.pages.insert(position, page);
+        self.ages.push_back(position);
+        if self.ages.len() > 2 * self.pages.len().max(512) {
+            let pages = &self.pages;
+            self.ages.retain(|position| pages.contains_key(position));
+        }
     }
 
-    fn take(&mut self, position: Position, at: SpanRef) -> Vec<Leaving> {
-        let Some(mut page) = self.pages.remove(&position) else { return Vec::new() };
+    fn take(&mut self, position: Position, entry: usize) -> Option<Leaving> {
+        let page = self.pages.get_mut(&position)?;
         self.bytes -= page.cost();
-        let (gone, left): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut page.entries).into_iter().partition(|entry| entry.at == at);
-        let leaving = gone.into_iter().map(|entry| entry.leave(position, &page.bytes)).collect();
-        page.entries = left;
-        if !page.entries.is_empty() {
-            page.compact();
-            self.bytes += page.cost();
-            self.pages.insert(position, page);
+        let leaving = page.take(position, entry);
+        match page.left {
+            0 => drop(self.pages.remove(&position)),
+            _ => self.bytes += page.cost(),
         }
         leaving
     }
 
     fn take_page(&mut self, position: Position) -> Vec<Leaving> {
-        let Some(page) = self.pages.remove(&position) else { return Vec::new() };
+        let Some(mut page) = self.pages.remove(&position) else { return Vec::new() };
         self.bytes -= page.cost();
-        for entry in &page.entries {
-            if let Some(places) = self.places.get_mut(&entry.at) {
-                places.retain(|place| *place != position);
-                if places.is_empty() {
-                    self.places.remove(&entry.at);
-                }
+        let mut leaving = Vec::with_capacity(page.left);
+        for held in std::mem::take(&mut page.entries).into_iter().flatten() {
+            self.forget(held.at, position);
+            leaving.push(held.leave(position, &page.bytes));
+        }
+        leaving
+    }
+
+    /// A span is not kept any more where its page was.
+    fn forget(&mut self, at: SpanRef, position: Position) {
+        let mut next = self.places.remove(&at).map(Box::new);
+        let mut kept = None;
+        let mut last = &mut kept;
+        while let Some(mut place) = next {
+            next = place.again.take();
+            if place.position != position {
+                last = &mut last.insert(place).again;
             }
         }
-        let bytes = page.bytes;
-        page.entries.into_iter().map(|entry| entry.leave(position, &bytes)).collect()
+        self.places.extend(kept.map(|place| (at, *place)));
     }
 }
 
-impl Page {
-    fn cost(&self) -> usize {
-        self.bytes.capacity() + self.entries.len() * Entry::OVERHEAD
-    }
-
-    /// Moves what is left together once half of the buffer is dead.
-    fn compact(&mut self) {
-        let live: usize = self.entries.iter().map(|entry| entry.range.len()).sum();
-        if live * 2 > self.bytes.capacity() {
-            return;
-        }
-        let mut bytes = Vec::with_capacity(live);
-        for entry in &mut self.entries {
-            let start = bytes.len();
-            bytes.extend_from_slice(&self.bytes[entry.range.clone()]);
-            entry.range = start..bytes.len();
-        }
-        self.bytes = bytes;
-    }
+/// The origin of the item before: neighbours mostly share theirs, and to look it up means to build
+/// it.
+#[derive(Default)]
+struct Nearby<'a> {
+    known: Option<(&'a [u8], Origin)>,
 }
 
-impl Entry {
-    fn leave(self, position: Position, page: &[u8]) -> Leaving {
-        Leaving {
-            position,
-            at: self.at,
-            resource: self.resource,
-            scope: self.scope,
-            span: page[self.range].to_vec(),
+impl<'a> Nearby<'a> {
+    fn origin(
+        &mut self,
+        of: &'a [u8],
+        bytes: impl FnOnce() -> Cow<'a, [u8]>,
+        state: &mut State,
+    ) -> Origin {
+        match &self.known {
+            Some((at, origin)) if std::ptr::eq(*at, of) => origin.clone(),
+            _ => {
+                let origin = state.origin(&bytes());
+                self.known = Some((of, origin.clone()));
+                origin
+            }
         }
     }
 }

@@ -13,6 +13,7 @@ mod lane;
 mod ledger;
 mod outbox;
 mod outcome;
+mod page;
 mod parcel;
 pub mod settings;
 mod shelf;

@@ -7,6 +7,7 @@ use super::digest::Digest;
 use super::fact::*;
 use super::findings::Finding;
 use super::ids::{Digest16, Name, Nanos, SpanId, SpanRef};
+use super::rare::Rare;
 use super::words::*;
 
 /// One side of a request as its best record shows it; twins are merged in (most evidence wins).
@@ -24,7 +25,7 @@ pub struct Half {
     /// OTLP status code of the best record: 0 unset, 1 ok, 2 error. Never evidence of success.
     pub status: u8,
     pub answer: Answer,
-    pub call: CallFacts,
+    pub call: Rare<CallFacts>,
 }
 
 /// The HTTP exchange that carried a request: the caller's own POSTs, the last one deciding.

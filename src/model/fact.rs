@@ -15,6 +15,7 @@ pub use super::digest::Definitions;
 use super::digest::Digest;
 use super::findings::Finding;
 use super::ids::{Digest16, Name, Nanos, SpanId, SpanRef, TraceId};
+use super::rare::Rare;
 use super::words::*;
 
 /// Which signal a fact came in.
@@ -101,7 +102,7 @@ pub struct Fact {
     pub links: Vec<SpanRef>,
     pub sampling: Sampling,
     pub says: Says,
-    pub evidence: Evidence,
+    pub evidence: Rare<Evidence>,
     /// Defects that one record alone shows: secrets, ambiguous keys, bad times.
     pub findings: Vec<Finding>,
 }
@@ -123,9 +124,9 @@ pub struct Sampling {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Says {
     /// One half of a JSON-RPC request.
-    Half(Box<HalfFact>),
+    Half(Arc<HalfFact>),
     /// A request has begun; same contents as the half will have, without an end.
-    Started(Box<HalfFact>),
+    Started(Arc<HalfFact>),
     /// A JSON-RPC notification.
     Notification(Box<Notification>),
     /// A span that owns a run of an agent (`invoke_agent`): its end ends the run.
@@ -134,7 +135,7 @@ pub enum Says {
     Model { tools: Arc<Definitions> },
     /// A connection (`mcp.client.session`, `serve_inner`): holds a session together and may be the
     /// only place where a failed connect is seen.
-    Connection(Box<HalfFact>),
+    Connection(Arc<HalfFact>),
     /// HTTP seen in a log record, or other support without a half of its own.
     Http(Http),
     /// Only evidence attributes or rule matches.
@@ -198,7 +199,7 @@ pub struct HalfFact {
     /// around it. A framework's span is a request only where nothing below it is.
     pub rank: Rank,
     pub answer: Answer,
-    pub call: CallFacts,
+    pub call: Rare<CallFacts>,
     pub list: Option<Box<ListFacts>>,
     pub negotiation: Option<Box<Negotiation>>,
 }
@@ -368,7 +369,7 @@ impl Fact {
     }
 
     /// The half this record is, started or done.
-    pub fn half(&self) -> Option<&HalfFact> {
+    pub fn half(&self) -> Option<&Arc<HalfFact>> {
         match &self.says {
             Says::Half(half) | Says::Started(half) => Some(half),
             _ => None,

@@ -126,7 +126,14 @@ macro_rules! hex_text {
     ($($kind:ty),*) => {$(
         impl fmt::Display for $kind {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+                const HEX: &[u8; 16] = b"0123456789abcdef";
+                let mut text = [0; 32];
+                for (pair, byte) in text.chunks_exact_mut(2).zip(self.0) {
+                    pair[0] = HEX[usize::from(byte >> 4)];
+                    pair[1] = HEX[usize::from(byte & 15)];
+                }
+                // Hex digits are text.
+                f.write_str(std::str::from_utf8(&text[..2 * self.0.len()]).unwrap_or_default())
             }
         }
         impl fmt::Debug for $kind {
@@ -156,12 +163,15 @@ hex_text!(TraceId, SpanId, Digest16);
 /// Names compare by their printed form.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
 #[serde(transparent)]
-pub struct Name(std::sync::Arc<str>);
+pub struct Name(smol_str::SmolStr);
 
 impl Name {
     pub const MAX_BYTES: usize = 128;
 
     pub fn new(text: &str) -> Self {
+        if text.len() <= Self::MAX_BYTES && !text.contains(char::is_control) {
+            return Self(text.into());
+        }
         let mut out = String::with_capacity(text.len().min(Self::MAX_BYTES));
         for c in text.chars() {
             let before = out.len();

@@ -10,5 +10,6 @@ pub mod findings;
 pub mod ids;
 mod json_text;
 pub mod policy;
+pub mod rare;
 pub mod record;
 pub mod words;

@@ -1,6 +1,8 @@
 //! From an item to its facts: what the dialect read, evidence attributes, rules, and the defects
 //! that one record alone shows.
 
+use std::sync::Arc;
+
 use super::conventions as key;
 use super::dialects;
 use super::draft::{self, Draft, Shape};
@@ -56,7 +58,7 @@ impl<'a> Maker<'_, 'a> {
             links: item.links.clone(),
             sampling: item.sampling,
             says,
-            evidence,
+            evidence: evidence.into(),
             findings: Vec::new(),
         });
     }
@@ -70,14 +72,15 @@ impl<'a> Maker<'_, 'a> {
         }
         modern_session(&mut draft);
         modern_label(&mut draft);
+        draft.half.call.tidy();
         let place = draft.place;
         let mut found = defects(item);
         found.extend(evidence::foreign_digests(&item.attributes, &draft.half));
         let mut evidence = evidence::read(&item.attributes, item.end);
         let started = item.signal == Signal::Log && item.name == REQUEST_STARTED;
         let says = match draft.shape {
-            Shape::Connection => Says::Connection(Box::new(draft.half)),
-            Shape::Start => Says::Started(Box::new(started_half(draft))),
+            Shape::Connection => Says::Connection(Arc::new(draft.half)),
+            Shape::Start => Says::Started(Arc::new(started_half(draft))),
             Shape::Supplement => {
                 evidence.request = Some(Box::new(draft.half));
                 Says::Evidence
@@ -85,13 +88,13 @@ impl<'a> Maker<'_, 'a> {
             Shape::Message if key::is_notification(&draft.half.method) => {
                 Says::Notification(Box::new(draft::notification(draft)))
             }
-            Shape::Message if started => Says::Started(Box::new(started_half(draft))),
+            Shape::Message if started => Says::Started(Arc::new(started_half(draft))),
             Shape::Message if item.signal == Signal::Log => {
                 evidence.request = Some(Box::new(draft.half));
                 self.keys(&mut evidence);
                 Says::Evidence
             }
-            Shape::Message => Says::Half(Box::new(draft.half)),
+            Shape::Message => Says::Half(Arc::new(draft.half)),
         };
         let part = place.map(|place| place.at.span.0).unwrap_or_default();
         self.add(says, evidence, &[b"message".as_slice(), &part].concat());
@@ -152,7 +155,8 @@ impl<'a> Maker<'_, 'a> {
             let method = event.attributes.text(key::METHOD)?;
             let mut draft = Draft::blank(&method);
             evidence::apply(&event.attributes, &mut draft);
-            return Some(Says::Started(Box::new(started_half(draft))));
+            draft.half.call.tidy();
+            return Some(Says::Started(Arc::new(started_half(draft))));
         }
         let progress = evidence::progress(&event.attributes)?;
         let mut draft = Draft::blank("notifications/progress");
@@ -203,6 +207,7 @@ impl<'a> Maker<'_, 'a> {
         for event in item.events.iter().filter(|event| !has_own_fact(event)) {
             evidence::apply(&event.attributes, &mut draft);
         }
+        draft.half.call.tidy();
         if draft.half != draft::blank("") {
             evidence.request = Some(Box::new(draft.half));
         }

@@ -6,6 +6,7 @@ use super::conventions as key;
 use super::item::{Bag, Item, text};
 use crate::model::fact::*;
 use crate::model::ids::{Digest16, MILLI, Name, Nanos, SpanId, SpanRef};
+use crate::model::rare::Rare;
 use crate::model::words::{TaskStatus, Transport};
 
 /// What a record stands for, before its method decides between request and notification.
@@ -60,7 +61,7 @@ pub fn blank(method: &str) -> HalfFact {
         server_name: None,
         rank: Rank::Wire,
         answer: Answer::default(),
-        call: CallFacts::default(),
+        call: Rare::default(),
         list: None,
         negotiation: None,
     }
@@ -301,7 +302,7 @@ pub fn notification(draft: Draft) -> Notification {
         version: half.version,
         cancelled_request_id: draft.note.cancelled_request_id,
         progress: draft.note.progress,
-        task_id: half.call.task_id,
+        task_id: half.call.task_id.clone(),
         task_status: half.call.task_status.or(task_of(&half.method)),
         subscribed: half.negotiation.and_then(|n| n.subscribed),
         auth_context: half.call.auth_context,

@@ -94,18 +94,18 @@ impl Recorder {
     }
 
     /// Writes down a revision. `now`: our own clock, in Unix nanoseconds.
-    pub fn verdict(&mut self, verdict: Verdict, now: Nanos) {
+    pub fn verdict(&mut self, verdict: Arc<Verdict>, now: Nanos) {
         // The first revision of a chain that is forgotten here was counted.
         let counts = verdict.revision == 1 || self.latest.contains_key(&verdict.id);
         self.write(verdict, now, counts);
     }
 
     /// Writes down what an earlier process said.
-    pub fn recalled(&mut self, verdict: Verdict, now: Nanos) {
+    pub fn recalled(&mut self, verdict: Arc<Verdict>, now: Nanos) {
         self.write(verdict, now, true);
     }
 
-    fn write(&mut self, verdict: Verdict, now: Nanos, counts: bool) {
+    fn write(&mut self, verdict: Arc<Verdict>, now: Nanos, counts: bool) {
         let number = self.number();
         let share = Share::of(&verdict, now).filter(|_| counts);
         let said = Arc::new(Said::new(number, verdict));

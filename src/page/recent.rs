@@ -41,7 +41,7 @@ pub struct Said {
     pub number: u64,
     /// The number of the revision that replaced it; 0 while there is none.
     replaced: AtomicU64,
-    verdict: Verdict,
+    verdict: Arc<Verdict>,
 }
 
 impl Deref for Said {
@@ -59,7 +59,7 @@ impl serde::Serialize for Said {
 }
 
 impl Said {
-    pub fn new(number: u64, verdict: Verdict) -> Self {
+    pub fn new(number: u64, verdict: Arc<Verdict>) -> Self {
         Said { number, replaced: AtomicU64::new(0), verdict }
     }
 

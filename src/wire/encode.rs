@@ -152,7 +152,7 @@ pub struct NewRecord<'a> {
     pub severity_text: &'a str,
     pub event_name: &'a str,
     pub body: Option<NewValue<'a>>,
-    pub attributes: Vec<NewAttr<'a>>,
+    pub attributes: &'a [NewAttr<'a>],
     /// 16 bytes, or empty.
     pub trace_id: &'a [u8],
     /// 8 bytes, or empty.
@@ -170,7 +170,7 @@ impl NewRecord<'_> {
         if let Some(body) = &self.body {
             put_value(&mut out, 5, body);
         }
-        put_attrs(&mut out, 6, &self.attributes);
+        put_attrs(&mut out, 6, self.attributes);
         if let Some(flags) = self.flags {
             put_fixed32_field(&mut out, 8, flags);
         }
@@ -188,7 +188,7 @@ pub struct NewEvent<'a> {
     /// Nanoseconds since the Unix epoch.
     pub time: u64,
     pub name: &'a str,
-    pub attributes: Vec<NewAttr<'a>>,
+    pub attributes: &'a [NewAttr<'a>],
 }
 
 /// A link of a span to write.
@@ -196,7 +196,7 @@ pub struct NewEvent<'a> {
 pub struct NewLink<'a> {
     pub trace_id: &'a [u8],
     pub span_id: &'a [u8],
-    pub attributes: Vec<NewAttr<'a>>,
+    pub attributes: &'a [NewAttr<'a>],
 }
 
 /// A span to write. Times are nanoseconds since the Unix epoch; ids are 16 and 8 bytes.
@@ -212,9 +212,9 @@ pub struct NewSpan<'a> {
     pub kind: i32,
     pub start: u64,
     pub end: u64,
-    pub attributes: Vec<NewAttr<'a>>,
-    pub events: Vec<NewEvent<'a>>,
-    pub links: Vec<NewLink<'a>>,
+    pub attributes: &'a [NewAttr<'a>],
+    pub events: &'a [NewEvent<'a>],
+    pub links: &'a [NewLink<'a>],
     /// `StatusCode`: 0 unset, 1 ok, 2 error.
     pub status_code: i32,
     pub status_message: &'a str,
@@ -233,19 +233,19 @@ impl NewSpan<'_> {
         put_number(&mut out, 6, self.kind);
         put_time(&mut out, 7, self.start);
         put_time(&mut out, 8, self.end);
-        put_attrs(&mut out, 9, &self.attributes);
-        for event in &self.events {
+        put_attrs(&mut out, 9, self.attributes);
+        for event in self.events {
             let mark = open_message(&mut out, 11);
             put_time(&mut out, 1, event.time);
             put_bytes(&mut out, 2, event.name.as_bytes());
-            put_attrs(&mut out, 3, &event.attributes);
+            put_attrs(&mut out, 3, event.attributes);
             close_message(&mut out, mark);
         }
-        for link in &self.links {
+        for link in self.links {
             let mark = open_message(&mut out, 13);
             put_bytes(&mut out, 1, link.trace_id);
             put_bytes(&mut out, 2, link.span_id);
-            put_attrs(&mut out, 4, &link.attributes);
+            put_attrs(&mut out, 4, link.attributes);
             close_message(&mut out, mark);
         }
         if self.status_code != 0 || !self.status_message.is_empty() {

@@ -3,7 +3,7 @@
 //! `cargo test --release --test bench -- [--full] [--seconds N] [--load NAME [--rate SPANS_A_SECOND]]`
 //!
 //! `… -- --checks [--seconds N]` measures the check before a call, `… -- --scale SERVERS TOOLS CLIENTS`
-//! what many catalogs cost.
+//! what many catalogs cost, `… -- --engine CALLS` what a call takes of the engine, in time and memory.
 //!
 //! A load generator sends exports that were encoded beforehand over gRPC; a sink counts the spans that
 //! come out. Between them stands one process at a time: a bare forwarder (tonic, bodies as bytes: the
@@ -15,6 +15,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod checks;
+mod engine;
 mod generate;
 mod payload;
 mod raw;
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
     let ran = match arguments.first().map(String::as_str) {
         Some("--forward") => forward(&arguments[1..]),
         Some("--bare") => checks::bare(&arguments[1..]),
+        Some("--engine") => engine::run(&arguments[1..]),
         Some("--scale") => scale::run(&arguments[1..]),
         Some("--checks") => Options::parse(&arguments[1..])
             .and_then(|options| checks::measure(binary()?, options.seconds)),

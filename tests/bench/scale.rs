@@ -170,7 +170,7 @@ fn export(number: u64, at: u64, server: u64, tools: u64, client: u64, parameter:
 }
 
 /// MiB
-fn resident() -> Result<u64, Failure> {
+pub fn resident() -> Result<u64, Failure> {
     let status = fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or("0 kB");
     Ok(line.split_whitespace().next().unwrap_or("0").parse::<u64>()? / 1024)

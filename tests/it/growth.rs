@@ -86,6 +86,7 @@ fn call(template: &Sighting, shape: &Shape, number: u64) -> Sighting {
         (one.start, one.end) = (one.start + later, one.end + later);
         (one.parent, one.id.at) = (parent(one.id.at, one.parent), moved(one.id.at));
         let Says::Half(half) = &mut one.says else { unreachable!("halves") };
+        let half = std::sync::Arc::make_mut(half);
         half.request_id = Some(id.clone());
         half.session.as_mut().unwrap().0 = session.clone();
         *fact = Arc::new(one);

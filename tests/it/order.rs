@@ -103,7 +103,7 @@ impl Said {
             self.claims.push((id, Claim { key, revision, closes, digest }));
             match verdict.operator.merged_into {
                 Some(_) => drop(self.last.remove(&id)),
-                None => drop(self.last.insert(id, plain(*verdict))),
+                None => drop(self.last.insert(id, plain(Arc::unwrap_or_clone(verdict)))),
             }
         }
     }

@@ -3,6 +3,7 @@
 use crate::model::case::*;
 use crate::model::fact::*;
 use crate::model::ids::*;
+use crate::model::rare::Rare;
 use crate::model::record::Verdict;
 use crate::model::words::*;
 
@@ -25,7 +26,7 @@ pub fn half(number: u8, start: u64, end: u64) -> Half {
         ended: true,
         status: 0,
         answer: Answer::default(),
-        call: CallFacts::default(),
+        call: Rare::default(),
     }
 }
 

@@ -45,8 +45,8 @@ impl Watch {
 
     /// A verdict in every form in which it leaves.
     fn verdict(&mut self, verdict: &Verdict) {
-        self.bytes("event", &event::verdict(verdict, 1));
-        self.bytes("verdict span", &span::verdict(verdict));
+        self.bytes("event", &event::verdict(verdict, &attributes::on_event(verdict), 1));
+        self.bytes("verdict span", &span::verdict(verdict, &attributes::on_event(verdict)));
         let added = attributes::on_span(verdict, Enrich::Full);
         self.text("attributes", &format!("{added:?}"));
         let (_, samples) = metrics::verdict(verdict, &metrics::Counted::default());

@@ -82,7 +82,7 @@ fn recorder(most: u32) -> (Arc<Board>, Recorder) {
 
 fn full() -> (Arc<Board>, Recorder) {
     let (board, mut recorder) = recorder(MANY);
-    (0..MANY).for_each(|number| recorder.verdict(verdict(number), NOW));
+    (0..MANY).for_each(|number| recorder.verdict(verdict(number).into(), NOW));
     recorder.publish();
     (board, recorder)
 }
@@ -146,7 +146,8 @@ fn a_copy_stands_still() {
     let (board, mut recorder) = full();
     let recent = board.recent();
     for number in 0..MANY / 10 {
-        recorder.verdict(Verdict { revision: 2, state: State::Unverified, ..verdict(number) }, NOW);
+        let later = Verdict { revision: 2, state: State::Unverified, ..verdict(number) };
+        recorder.verdict(later.into(), NOW);
     }
     recorder.publish();
     let mut seen = BTreeSet::new();
@@ -181,10 +182,10 @@ fn a_copy_stands_still() {
 fn publishing_does_not_grow_with_what_is_remembered() {
     let cost = |remembered: u32| {
         let (_board, mut recorder) = recorder(MANY);
-        (0..remembered).for_each(|number| recorder.verdict(verdict(number), NOW));
+        (0..remembered).for_each(|number| recorder.verdict(verdict(number).into(), NOW));
         recorder.publish();
         let round = |number: u32| {
-            recorder.verdict(verdict(remembered + number), NOW);
+            recorder.verdict(verdict(remembered + number).into(), NOW);
             let began = Instant::now();
             recorder.publish();
             began.elapsed()

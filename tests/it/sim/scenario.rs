@@ -92,7 +92,7 @@ fn judged(sightings: &[Sighting], policy: &Arc<Policy>, wall: Nanos) -> Last {
             let Effect::Verdict(verdict) = effect else { continue };
             match verdict.operator.merged_into {
                 Some(_) => drop(last.remove(&verdict.id)),
-                None => drop(last.insert(verdict.id, plain(*verdict))),
+                None => drop(last.insert(verdict.id, plain(Arc::unwrap_or_clone(verdict)))),
             }
         }
     }
