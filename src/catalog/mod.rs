@@ -19,12 +19,14 @@ mod diff_text;
 mod diff_values;
 mod diff_view;
 pub mod digest;
+mod drifts;
 pub mod grade;
 pub mod listing;
 pub mod lockfile;
 #[cfg(test)]
 mod lockfile_tests;
 mod lockfile_text;
+pub mod moved;
 pub mod projection;
 pub mod reference;
 pub mod traversal;

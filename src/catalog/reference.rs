@@ -2,14 +2,14 @@
 //! authorization context, who read it first, and what a call's contract is worth against that.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use super::diff::{diff, removed};
+use super::diff::diff;
 use super::grade::Located;
 use crate::model::case::ContractSeen;
-use crate::model::digest::{Definition, Digest, SCHEME};
+use crate::model::digest::{Definition, Digest};
 use crate::model::ids::{Name, Nanos, SpanRef};
 use crate::model::policy::{Context, ContractMode, Contracts, Pins};
-use crate::model::record::Drift;
 use crate::model::words::{Confidence, ContractStatus, Grade, Reason};
 
 /// One tool as one traversal showed it.
@@ -27,42 +27,76 @@ pub struct Reading {
     pub span: SpanRef,
 }
 
-/// The changes of every tool of one server, oldest first; the first one is the first sight.
+/// The readings of one context by tool, oldest first; the first one is the first sight.
+pub type Lines = BTreeMap<Name, Vec<Reading>>;
+
+/// The changes of every tool of one server by who read them. What one context read is one value:
+/// another one's listing leaves it as it is.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct References {
-    changes: BTreeMap<Name, BTreeMap<Context, Vec<Reading>>>,
+    pub(super) contexts: BTreeMap<Context, Arc<Lines>>,
+}
+
+/// What of one context's readings is a change.
+pub fn lines(mut readings: Vec<Reading>) -> Lines {
+    readings.sort_by(|a, b| (a.at, a.span, &a.tool).cmp(&(b.at, b.span, &b.tool)));
+    let mut lines = Lines::new();
+    for reading in readings {
+        let known = lines.entry(reading.tool.clone()).or_default();
+        match known.last() {
+            None if reading.digest.is_none() => {}
+            Some(last) if last.digest == reading.digest => {}
+            _ => known.push(reading),
+        }
+    }
+    lines.retain(|_, readings| !readings.is_empty());
+    lines
 }
 
 impl References {
-    pub fn new(mut readings: Vec<Reading>) -> Self {
-        readings.sort_by(|a, b| (a.at, a.span, &a.tool).cmp(&(b.at, b.span, &b.tool)));
-        let mut changes: BTreeMap<Name, BTreeMap<Context, Vec<Reading>>> = BTreeMap::new();
+    pub fn new(readings: Vec<Reading>) -> Self {
+        let mut of: BTreeMap<Context, Vec<Reading>> = BTreeMap::new();
         for reading in readings {
-            let of_tool = changes.entry(reading.tool.clone()).or_default();
-            let known = of_tool.entry(reading.context.clone()).or_default();
-            match known.last() {
-                None if reading.digest.is_none() => {}
-                Some(last) if last.digest == reading.digest => {}
-                _ => known.push(reading),
-            }
+            of.entry(reading.context.clone()).or_default().push(reading);
         }
-        for of_tool in changes.values_mut() {
-            of_tool.retain(|_, readings| !readings.is_empty());
-        }
-        changes.retain(|_, of_tool| !of_tool.is_empty());
-        Self { changes }
+        let mut new = Self::default();
+        of.into_iter().for_each(|(context, readings)| new.put(context, lines(readings)));
+        new
     }
 
-    /// Every line of the server: tool, context, and its changes, oldest first.
+    /// Takes what a context read in place of what it had read.
+    pub fn put(&mut self, context: Context, lines: Lines) {
+        match lines.is_empty() {
+            true => drop(self.contexts.remove(&context)),
+            false => drop(self.contexts.insert(context, Arc::new(lines))),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.contexts.is_empty()
+    }
+
+    /// What one context read.
+    pub fn lines_by(&self, context: &Context) -> Option<&Lines> {
+        self.contexts.get(context).map(|lines| &**lines)
+    }
+
+    /// Every line of the server, by tool, then context: its changes, oldest first.
     pub fn lines(&self) -> impl Iterator<Item = (&Name, &Context, &[Reading])> {
-        let of_tool = |(tool, contexts)| lines_of(tool, contexts);
-        self.changes.iter().flat_map(of_tool)
+        let mut all: Vec<(&Name, &Context, &[Reading])> = Vec::new();
+        for (context, lines) in &self.contexts {
+            all.extend(lines.iter().map(|(tool, readings)| (tool, context, readings.as_slice())));
+        }
+        all.sort_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)));
+        all.into_iter()
     }
 
-    /// The lines of one tool.
+    /// The lines of one tool, by context.
     pub fn lines_of(&self, tool: &str) -> impl Iterator<Item = (&Name, &Context, &[Reading])> {
-        let found = self.changes.get_key_value(tool).into_iter();
-        found.flat_map(|(tool, contexts)| lines_of(tool, contexts))
+        self.contexts.iter().filter_map(move |(context, lines)| {
+            let (tool, readings) = lines.get_key_value(tool)?;
+            Some((tool, context, readings.as_slice()))
+        })
     }
 
     fn readings_of(&self, tool: &str) -> impl Iterator<Item = &Reading> {
@@ -71,7 +105,7 @@ impl References {
 
     /// The changes of a tool in one context, oldest first.
     pub fn of(&self, context: &Context, tool: &str) -> &[Reading] {
-        let line = self.changes.get(tool).and_then(|contexts| contexts.get(context));
+        let line = self.contexts.get(context).and_then(|lines| lines.get(tool));
         line.map_or(&[], Vec::as_slice)
     }
 
@@ -103,13 +137,6 @@ impl References {
     pub fn newest(&self, context: &Context, tool: &Name, at: Nanos) -> Option<&Reading> {
         self.of(context, tool).iter().rev().find(|reading| reading.at <= at)
     }
-}
-
-fn lines_of<'a>(
-    tool: &'a Name,
-    contexts: &'a BTreeMap<Context, Vec<Reading>>,
-) -> impl Iterator<Item = (&'a Name, &'a Context, &'a [Reading])> {
-    contexts.iter().map(move |(context, readings)| (tool, context, readings.as_slice()))
 }
 
 /// A call, as its contract is looked up.
@@ -249,133 +276,4 @@ fn before_own(references: &References, call: &Holder<'_>) -> Option<Reference> {
         Some(reading) => Reference::of(reading, false),
         None => Reference::of(references.elsewhere(&call.context, call.tool, first)?, true),
     }
-}
-
-impl References {
-    /// Every drift of the server, each once, however many contexts saw it.
-    pub fn drifts(&self, server: &Name, pins: &Pins, mode: ContractMode) -> Vec<Drift> {
-        if mode == ContractMode::Off {
-            return Vec::new();
-        }
-        // Many contexts see the same step: the first of them tells it.
-        let mut found: BTreeMap<(&Name, Digest, Option<Digest>), Step<'_>> = BTreeMap::new();
-        for (tool, contexts) in &self.changes {
-            let by_time = by_time(contexts);
-            for (context, readings) in contexts {
-                let pin = pin_for(pins, tool, context);
-                for step in steps(self, &by_time, context, tool, readings, pin, mode) {
-                    let key = (tool, step.old.digest.clone(), step.new.digest.clone());
-                    if found.get(&key).is_none_or(|known| step.rank() < known.rank()) {
-                        found.insert(key, step);
-                    }
-                }
-            }
-        }
-        found.values().filter_map(|step| drift(server, step)).collect()
-    }
-}
-
-/// What a context has pinned of a tool, else what is pinned for anyone.
-fn pin_for<'a>(pins: &'a Pins, tool: &Name, context: &Context) -> Option<&'a Digest> {
-    if pins.is_empty() {
-        return None;
-    }
-    let own = pins.get(&(tool.clone(), Some(context.clone())));
-    own.or_else(|| pins.get(&(tool.clone(), None)))
-}
-
-/// All readings of one tool that show it, oldest first.
-fn by_time(contexts: &BTreeMap<Context, Vec<Reading>>) -> Vec<&Reading> {
-    let shown = contexts.values().flatten().filter(|reading| reading.digest.is_some());
-    let mut all: Vec<&Reading> = shown.collect();
-    all.sort_by_key(|reading| (reading.at, reading.span));
-    all
-}
-
-/// One change of a tool in one context.
-struct Step<'a> {
-    old: Old<'a>,
-    new: &'a Reading,
-    confidence: Confidence,
-}
-
-impl Step<'_> {
-    fn rank(&self) -> (Confidence, Nanos, SpanRef) {
-        (self.confidence, self.new.at, self.new.span)
-    }
-}
-
-#[derive(Clone, Copy)]
-struct Old<'a> {
-    digest: &'a Digest,
-    definition: Option<&'a Definition>,
-}
-
-impl<'a> Old<'a> {
-    fn of(reading: &'a Reading) -> Option<Self> {
-        let digest = reading.digest.as_ref()?;
-        Some(Self { digest, definition: reading.definition.as_ref() })
-    }
-}
-
-/// What changed against what, in one context.
-fn steps<'a>(
-    references: &'a References,
-    by_time: &[&'a Reading],
-    context: &Context,
-    tool: &Name,
-    readings: &'a [Reading],
-    pin: Option<&'a Digest>,
-    mode: ContractMode,
-) -> Vec<Step<'a>> {
-    let Some(first) = readings.first() else { return Vec::new() };
-    let mut steps = Vec::new();
-    let earlier = by_time.partition_point(|reading| reading.at < first.at);
-    let other = by_time[..earlier].iter().rev().find(|reading| reading.context != *context);
-    let other = other.filter(|other| other.digest != first.digest);
-    if let Some(old) = other.and_then(|other| Old::of(other)) {
-        steps.push(Step { old, new: first, confidence: Confidence::Weak });
-    }
-    let fixed = match (pin, mode) {
-        (Some(pin), _) => Some(Old { digest: pin, definition: references.definition(tool, pin) }),
-        (None, ContractMode::Pin) => Old::of(first),
-        _ => None,
-    };
-    let mut last = Old::of(first);
-    for reading in readings {
-        let against = fixed.as_ref().or(last.as_ref());
-        if let Some(old) = against.filter(|old| reading.digest.as_ref() != Some(old.digest)) {
-            steps.push(Step { old: *old, new: reading, confidence: Confidence::Strong });
-        }
-        if let Some(new) = Old::of(reading) {
-            last = Some(new);
-        }
-    }
-    steps
-}
-
-fn drift(server: &Name, step: &Step<'_>) -> Option<Drift> {
-    let Step { old, new, confidence } = step;
-    if new.digest.as_ref().is_some_and(|digest| !digest.comparable(old.digest)) {
-        return None;
-    }
-    let located = match (old.definition, &new.definition, &new.digest) {
-        (Some(old), Some(new), _) => diff(old, new),
-        (Some(old), None, None) => removed(old),
-        _ => None,
-    };
-    let gone = new.digest.is_none() && located.is_none();
-    let grade = if gone { Grade::Breaking } else { Grade::Unlocated };
-    Some(Drift {
-        server: server.clone(),
-        tool: new.tool.clone(),
-        grade: located.as_ref().map_or(grade, |located| located.grade),
-        scheme: Name::new(SCHEME),
-        old_digest: old.digest.name(),
-        new_digest: new.digest.as_ref().map(Digest::name),
-        changes: located.map_or(Vec::new(), |located| located.records()),
-        confidence: *confidence,
-        first_seen: new.at,
-        span: new.span,
-    })
 }

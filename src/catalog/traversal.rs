@@ -153,6 +153,27 @@ impl Traversal {
         all
     }
 
+    /// Whether it lists the same by the same pages, as far as that is told without a look at each
+    /// tool: what many list alike is kept once.
+    pub fn lists_as(&self, other: &Self) -> bool {
+        let alike =
+            |(one, other): (&Page, &Page)| match (&one.facts.definitions, &other.facts.definitions)
+            {
+                (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+                (None, None) => one.facts.tools == other.facts.tools,
+                _ => false,
+            };
+        self.pages.len() == other.pages.len() && self.pages.iter().zip(&other.pages).all(alike)
+    }
+
+    /// Whether any tool is listed.
+    pub fn lists_any(&self) -> bool {
+        self.pages.iter().any(|page| match &page.facts.definitions {
+            Some(read) => !read.tools.is_empty(),
+            None => !page.facts.tools.is_empty(),
+        })
+    }
+
     /// Size of the registry: as stated, else as listed.
     pub fn tool_count(&self) -> Option<u64> {
         let stated = self.pages.iter().rev().find_map(|page| page.facts.tool_count);

@@ -321,10 +321,9 @@ impl Engine {
             return;
         }
         self.recorded = now.monotonic;
-        let collisions = self.tables.collisions(ready.iter());
         for key in ready {
             self.sessions_due.remove(&key);
-            let Some(session) = self.tables.session(&key, &collisions) else { continue };
+            let Some(session) = self.tables.session(&key) else { continue };
             let told =
                 |session: &Session| (session.state, session.convergence, session.findings.clone());
             if self.sessions.get(&key).is_none_or(|known| told(known) != told(&session)) {

@@ -37,6 +37,7 @@ mod incidents;
 mod interned;
 mod joins;
 mod limits;
+mod listed;
 mod live;
 mod lookback;
 mod namesakes;

@@ -1,26 +1,23 @@
 //! Stratum "records": sessions, drifts, incidents and the summary, from what stands above.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::listed::tool_names;
 use super::scope_view::ScopeView;
 use super::scopes::ScopeEntry;
 use super::tables::{ChainEntry, Tables, pins};
 use crate::catalog::reference::References;
-use crate::correlate::chain::Chain;
-use crate::correlate::scope::{ScopeKey, ServerName};
+use crate::correlate::scope::ScopeKey;
 use crate::incident::{Entry, fold};
 use crate::model::findings::{Code, Detail, Finding};
 use crate::model::ids::{Digest16, Name, Nanos, SpanId, SpanRef};
 use crate::model::record::*;
 use crate::model::words::*;
 
-/// Tool names by client instance, with the servers that list them.
-type Collisions = BTreeMap<Digest16, BTreeMap<Name, BTreeSet<Name>>>;
-
 impl Tables {
     /// The record of one scope; `None` for a scope without requests.
-    pub(super) fn session(&self, key: &ScopeKey, collisions: &Collisions) -> Option<Session> {
+    pub(super) fn session(&self, key: &ScopeKey) -> Option<Session> {
         let scope = self.scopes.get(key)?;
         let (first, at) = scope.chains.first().copied()?;
         let view = &scope.view;
@@ -53,7 +50,7 @@ impl Tables {
                 .or_else(|| timeline.traversals.iter().rev().find_map(|t| t.tool_count())),
             pages: timeline.pages(),
             requests: scope.chains.len() as u64,
-            findings: self.session_findings(key, scope, collisions),
+            findings: self.session_findings(scope),
             first_start: first,
             span: at,
         })
@@ -66,12 +63,7 @@ impl Tables {
         scope.view.timeline.convergence(last, self.policy.catalog_max_age, offered.as_deref())
     }
 
-    fn session_findings(
-        &self,
-        key: &ScopeKey,
-        scope: &ScopeEntry,
-        collisions: &Collisions,
-    ) -> Vec<Finding> {
+    fn session_findings(&self, scope: &ScopeEntry) -> Vec<Finding> {
         let view = &scope.view;
         let activity = scope.chains.last().map_or(0, |(start, _)| *start);
         let called = |from, to| scope.called_between(from, to);
@@ -80,50 +72,21 @@ impl Tables {
         found.extend(unknown_tokens(scope, view));
         found.extend(ping_pong(scope, modern));
         found.extend(missing_server_spans(scope));
-        found.extend(self.collision(key, scope, collisions));
+        found.extend(self.collision(scope));
         found.sort();
         found.dedup();
         found.truncate(self.limits.findings);
         found
     }
 
-    fn collision(
-        &self,
-        key: &ScopeKey,
-        scope: &ScopeEntry,
-        collisions: &Collisions,
-    ) -> Option<Finding> {
-        let client = client_of(scope)?;
-        let server = scope.view.server.as_ref().map(ServerName::name)?;
-        let mine = collisions.get(&client)?;
-        let listed: BTreeSet<Name> = tool_names(&scope.view);
-        let shared = listed.iter().filter(|tool| {
-            mine.get(*tool).is_some_and(|servers| servers.len() > 1 && servers.contains(server))
-        });
-        let count = shared.count() as u64;
-        let _ = key;
+    fn collision(&self, scope: &ScopeEntry) -> Option<Finding> {
+        let owner = scope.listed_as.as_ref()?;
+        let listed = tool_names(&scope.view);
+        let count = listed.iter().filter(|tool| self.listed.collides(owner, tool)).count() as u64;
         let spans = scope.view.timeline.traversals.iter().flat_map(|t| t.spans()).take(16);
         (count > 0).then(|| {
             Finding::new(Code::ToolNameCollision, spans.collect()).detail(Detail::Count(count))
         })
-    }
-
-    /// Which tool names the client instances of some scopes read from several servers.
-    pub(super) fn collisions<'a>(&self, of: impl Iterator<Item = &'a ScopeKey>) -> Collisions {
-        let scopes = of.filter_map(|key| self.scopes.get(key));
-        let clients: BTreeSet<Digest16> = scopes.filter_map(client_of).collect();
-        let mut all = Collisions::new();
-        for scope in self.scopes.values() {
-            let client = client_of(scope).filter(|client| clients.contains(client));
-            let (Some(client), Some(server)) = (client, &scope.view.server) else {
-                continue;
-            };
-            for tool in tool_names(&scope.view) {
-                let servers = all.entry(client).or_default().entry(tool).or_default();
-                servers.insert(server.name().clone());
-            }
-        }
-        all
     }
 
     /// The drifts of every server whose references moved since this was last asked.
@@ -237,14 +200,4 @@ fn unknown_tokens(scope: &ScopeEntry, view: &ScopeView) -> Option<Finding> {
     let detail = Detail::Digest(Digest16::of(&[token.as_bytes()]));
     let spans = found.iter().map(|(_, fact)| fact.id.at.span).collect();
     Some(Finding::new(Code::ProgressUnknownToken, spans).detail(detail))
-}
-
-fn tool_names(view: &ScopeView) -> BTreeSet<Name> {
-    let traversals = view.timeline.traversals.iter();
-    traversals.flat_map(|traversal| traversal.tools()).map(|(name, _)| name).collect()
-}
-
-fn client_of(scope: &ScopeEntry) -> Option<Digest16> {
-    let client = |chain: &Arc<Chain>| chain.client().map(|side| side.process().key);
-    scope.controls().filter_map(client).min()
 }

@@ -79,9 +79,7 @@ pub fn replay(sightings: Vec<Sighting>, policy: &Arc<Policy>, revisions: Revisio
 
 /// Sessions, drifts, incidents, summary.
 fn rest(tables: &Tables, verdicts: &[Verdict]) -> Vec<Record> {
-    let collisions = tables.collisions(tables.scopes.keys());
-    let mut sessions: Vec<_> =
-        tables.scopes.keys().filter_map(|key| tables.session(key, &collisions)).collect();
+    let mut sessions: Vec<_> = tables.scopes.keys().filter_map(|key| tables.session(key)).collect();
     sessions.sort_by(|a, b| (a.first_start, &a.scope).cmp(&(b.first_start, &b.scope)));
     let incidents = tables.incidents(tables.newest);
     let summary = summary(verdicts, incidents.len() as u64);

@@ -127,6 +127,10 @@ pub struct ScopeEntry {
     /// Answered requests without a server half.
     pub unserved: Ordered,
     pub view: Arc<ScopeView>,
+    /// As whose the view's tools are counted.
+    pub listed_as: Option<super::listed::Owner>,
+    /// As whose they are read.
+    pub reads_as: Option<super::references::Reader>,
     /// Newest sane event time of its chains.
     pub newest: Nanos,
 }
@@ -317,9 +321,10 @@ impl Tables {
     /// Forgets a scope and everything it was told.
     pub(super) fn drop_scope(&mut self, key: &ScopeKey) {
         let Some(scope) = self.scopes.remove(key) else { return };
+        self.unlist(&scope);
+        self.unread(key, scope.reads_as);
         if let Some(server) = &scope.view.server {
             remove(&mut self.scopes_by_server, server.name(), key);
-            self.marks.references.insert(server.name().clone());
         }
         for id in scope.note_facts.keys() {
             if let Some(note) = self.notes.get_mut(id) {
@@ -346,15 +351,14 @@ impl Tables {
             let notes = scope.notes_now();
             let view = scope.compute(&key, notes.clone(), &endings);
             self.scope_mut(&key).notes = Some(notes);
-            let Some(scope) = self.scopes.get(&key) else { continue };
-            if *scope.view != view {
+            let differs = self.scopes.get(&key).is_some_and(|scope| *scope.view != view);
+            self.relist(&key, &view);
+            self.reread(&key, &view, differs);
+            if differs {
                 self.mark_hearers(&key, &view);
                 let Some(scope) = self.scopes.get(&key) else { continue };
                 let server = view.server.clone();
                 let was = scope.view.server.clone();
-                for name in server.iter().chain(&was) {
-                    self.marks.references.insert(name.name().clone());
-                }
                 if let Some(was) = was {
                     remove(&mut self.scopes_by_server, was.name(), &key);
                 }

@@ -8,6 +8,7 @@ use super::crossings::Crossings;
 use super::few::Few;
 use super::interned::Interned;
 use super::limits::Limits;
+use super::listed::Listed;
 use super::lookback::LookBack;
 use super::reload::Elder;
 use super::scope_view::ScopeView;
@@ -23,7 +24,7 @@ use crate::correlate::trace::TraceRequest;
 use crate::model::case::{Ending, Exchange};
 use crate::model::fact::*;
 use crate::model::ids::{Digest16, Name, Nanos, SpanId, SpanRef, TraceId};
-use crate::model::policy::{ContractMode, Pins, Policy, Rule};
+use crate::model::policy::{Context, ContractMode, Pins, Policy, Rule};
 use crate::model::record::Verdict;
 
 /// Facts of one live trace and what the request stratum made of them.
@@ -140,7 +141,7 @@ pub struct Marks {
     pub unplaced: BTreeSet<FactId>,
     pub endings: BTreeSet<SpanRef>,
     pub operations: BTreeSet<OperationKey>,
-    pub references: BTreeSet<Name>,
+    pub references: BTreeSet<(Name, Context)>,
     pub verdicts: BTreeSet<SpanRef>,
 }
 
@@ -198,6 +199,8 @@ pub struct Tables {
     pub operations: BTreeMap<OperationKey, OperationEntry>,
     pub interned: Interned,
     pub references: BTreeMap<Name, Arc<References>>,
+    /// Scopes by whose readings they show.
+    pub readers: BTreeMap<(Name, Context), BTreeSet<ScopeKey>>,
     /// Servers whose drifts may be others than when they were last told.
     pub drifting: BTreeSet<Name>,
     /// Whether any of them is another than when it was last looked at.
@@ -209,6 +212,7 @@ pub struct Tables {
     /// Chains that are none any more: joined to another, or no request after all.
     pub dropped: BTreeSet<SpanRef>,
     pub crossings: Crossings,
+    pub listed: Listed,
     pub lookback: LookBack,
     /// Newest sane event time seen.
     pub newest: Nanos,
@@ -262,12 +266,14 @@ impl Tables {
             operations: BTreeMap::new(),
             interned: Interned::default(),
             references: BTreeMap::new(),
+            readers: BTreeMap::new(),
             drifting: BTreeSet::new(),
             references_moved: false,
             changed: BTreeSet::new(),
             touched: BTreeSet::new(),
             dropped: BTreeSet::new(),
             crossings: Crossings::default(),
+            listed: Listed::default(),
             lookback: LookBack::default(),
             newest: 0,
             samplers: BTreeSet::new(),

@@ -105,11 +105,13 @@ impl World {
         }
     }
 
+    /// A verdict is sent a settle after it was judged, what it says of its scope and server another
+    /// settle later.
     fn settle(&mut self) {
-        self.sent += 10_000;
-        self.tick(self.now());
-        self.sent += 10_000;
-        self.tick(self.now());
+        for _ in 0..4 {
+            self.sent += 10_000;
+            self.tick(self.now());
+        }
     }
 }
 
