@@ -1,6 +1,6 @@
 //! More than can be taken: what is taken stays as much as before, and so does memory.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -87,7 +87,7 @@ impl Narrow {
 
     /// Waits until all of these have come.
     pub async fn until(&self, acknowledged: &BTreeSet<Vec<u8>>) {
-        let patience = Instant::now() + Duration::from_secs(180);
+        let patience = Instant::now() + Duration::from_secs(600);
         let lost = || acknowledged.difference(&self.spans.lock().unwrap()).count();
         while lost() > 0 {
             assert!(Instant::now() < patience, "{} of {} spans lost", lost(), acknowledged.len());
@@ -106,6 +106,8 @@ pub struct Senders {
     pub acknowledged: Mutex<Vec<Vec<u8>>>,
     taken: AtomicU64,
     pub refused: AtomicU64,
+    /// What refusals said, and how often.
+    pub told: Mutex<BTreeMap<String, u64>>,
     wrong: Mutex<VecDeque<String>>,
 }
 
@@ -133,6 +135,7 @@ impl Senders {
             acknowledged: Mutex::default(),
             taken: AtomicU64::new(0),
             refused: AtomicU64::new(0),
+            told: Mutex::default(),
             wrong: Mutex::default(),
         })
     }
@@ -154,6 +157,7 @@ impl Senders {
                 if status.code() != Code::ResourceExhausted || !told {
                     self.wrong.lock().unwrap().push_back(format!("{status:?}"));
                 }
+                *self.told.lock().unwrap().entry(status.message().to_owned()).or_default() += 1;
                 self.refused.fetch_add(1, Ordering::Relaxed);
             }
         }
