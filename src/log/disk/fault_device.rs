@@ -109,6 +109,10 @@ impl Medium for Faulty {
         Ok(Box::new(FaultyTail { path, file, length: 0, device }))
     }
 
+    fn sync(&self, name: &Path) -> io::Result<()> {
+        self.system.sync(name)
+    }
+
     fn cut(&self, name: &Path, length: u64) -> io::Result<()> {
         self.system.cut(name, length)
     }
@@ -206,6 +210,10 @@ impl Medium for Stubborn {
 
     fn create(&self, name: &Path) -> io::Result<Box<dyn Tail>> {
         if self.full { Err(ErrorKind::StorageFull.into()) } else { self.system.create(name) }
+    }
+
+    fn sync(&self, name: &Path) -> io::Result<()> {
+        self.system.sync(name)
     }
 
     fn cut(&self, name: &Path, length: u64) -> io::Result<()> {

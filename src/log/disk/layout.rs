@@ -205,6 +205,14 @@ impl Directory {
         self.medium.open(&name.path())
     }
 
+    /// Makes durable what stands in a segment.
+    ///
+    /// # Errors
+    /// When it may not be.
+    pub fn sync_segment(&self, name: &Name) -> io::Result<()> {
+        self.medium.sync(&name.path())
+    }
+
     /// Takes back what stands in a segment behind a length.
     ///
     /// # Errors

@@ -33,6 +33,12 @@ pub trait Medium: Send + Sync {
     /// When there is one, there is no room, or the system fails.
     fn create(&self, name: &Path) -> io::Result<Box<dyn Tail>>;
 
+    /// Makes durable what a file holds, whoever wrote it.
+    ///
+    /// # Errors
+    /// When it may not be.
+    fn sync(&self, name: &Path) -> io::Result<()>;
+
     /// Takes back what stands in a file behind a length.
     ///
     /// # Errors

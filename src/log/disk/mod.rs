@@ -96,7 +96,7 @@ impl Disk {
         let directory = Arc::new(Directory::new(&settings.directory, medium));
         let linked = directory.claim_aside().map_err(failed)?;
         let checkpoints = Checkpoints::open(&directory, settings).map_err(failed)?;
-        let mut recovered = recovery::recover(&directory, settings.max_size).map_err(failed)?;
+        let mut recovered = recovery::recover(&directory, settings).map_err(failed)?;
         recovered.damaged.add(Damage::Checkpoint, checkpoints.refused.into());
         recovered.damaged.add(Damage::UnknownFile, linked.into());
         let mut state = State::default();

@@ -1,7 +1,8 @@
 //! What a directory holds, read once at the start; damage is taken out of the way.
 //!
 //! Promises: every whole record is found again, whatever else is damaged; damaged bytes are copied
-//! to `set-aside` before they are cut out, and counted; a write that was cut off is cut off.
+//! to `set-aside` before they are cut out, and counted; a write that was cut off is cut off; what
+//! is found is durable before it is told.
 
 use std::io;
 use std::ops::Range;
@@ -10,6 +11,7 @@ use super::damage::{Counts, Damage};
 use super::index::Index;
 use super::layout::{Directory, Name, Sequence};
 use crate::log::record::{self, Entry, Found, Noted};
+use crate::log::settings::{Settings, Sync};
 use crate::model::ids::Position;
 
 /// The log as the last process left it.
@@ -27,7 +29,7 @@ pub struct Recovered {
 ///
 /// # Errors
 /// When the system fails.
-pub fn recover(directory: &Directory, max_size: u64) -> io::Result<Recovered> {
+pub fn recover(directory: &Directory, settings: &Settings) -> io::Result<Recovered> {
     let contents = directory.look()?;
     let mut recovered = Recovered {
         other_bytes: contents.other_bytes,
@@ -43,9 +45,17 @@ pub fn recover(directory: &Directory, max_size: u64) -> io::Result<Recovered> {
     for name in contents.segments {
         let bytes = directory.read(&name)?;
         let read = read(&name, &bytes, recovered.next);
-        let room = max_size / 16;
+        let room = settings.max_size / 16;
         let read = repair(directory, &name, &bytes, read, room, &mut recovered)?;
+        if settings.sync != Sync::Never {
+            // A process that was killed may have written it and not synced: what is told of it from
+            // now on must not go with the power.
+            directory.sync_segment(&name)?;
+        }
         recovered.add(name, read);
+    }
+    if settings.sync != Sync::Never {
+        directory.sync()?;
     }
     recovered.other_bytes = recovered.other_bytes.max(directory.bytes_aside()?);
     Ok(recovered)

@@ -102,6 +102,10 @@ impl Medium for System {
         Ok(Box::new(options.open(self.path.join(name))?))
     }
 
+    fn sync(&self, name: &Path) -> io::Result<()> {
+        File::open(self.path.join(name))?.sync_all()
+    }
+
     fn cut(&self, name: &Path, length: u64) -> io::Result<()> {
         OpenOptions::new().write(true).open(self.path.join(name))?.set_len(length)
     }

@@ -1,4 +1,5 @@
-//! A device without room: what is needed of a checkpoint finds it, or the old one stays.
+//! A device without room: what is needed of a checkpoint finds it, or the old one stays. And one
+//! whose power goes after a process was killed.
 
 use std::sync::Arc;
 
@@ -98,4 +99,27 @@ fn a_checkpoint_finds_room_at_the_bound() {
         fill(&log);
         assert!(files.peak() <= most);
     }
+}
+
+/// Scenario: a process is killed between the write of a record and its sync; the next one finds the
+/// record, and then the power goes. Guarantees: what the second told of is there for the third.
+#[test]
+fn what_was_found_outlives_the_power() {
+    let mut found = 0;
+    for seed in 0..400 {
+        let files = Files::new(seed, None);
+        let log = open(&files);
+        files.light(1 + seed % 6);
+        let appended = log.append(record(1, 5_000));
+        log.step();
+        drop((appended, log));
+        files.revive();
+        let log = open(&files);
+        let kept = log.recover().unwrap();
+        found += kept.len();
+        drop(log);
+        files.lose_power();
+        assert_eq!(open(&files).recover().unwrap(), kept, "seed {seed}");
+    }
+    assert!(found > 50, "{found} records outlived the kill");
 }

@@ -201,6 +201,16 @@ impl Medium for Files {
         Ok(Box::new(Handle { of: self.clone(), file, name: name.into() }))
     }
 
+    fn sync(&self, name: &Path) -> io::Result<()> {
+        let mut guard = self.state();
+        let state = &mut *guard;
+        state.call(true)?;
+        let file = state.file(name)?;
+        let file = &mut state.files[file];
+        file.durable = file.bytes.clone();
+        Ok(())
+    }
+
     fn cut(&self, name: &Path, length: u64) -> io::Result<()> {
         let mut state = self.state();
         state.call(true)?;
