@@ -12,7 +12,8 @@ pub fn record(item: &Item<'_>) -> Digest16 {
     let links: Vec<u8> =
         item.links.iter().flat_map(|link| link.trace.0.into_iter().chain(link.span.0)).collect();
     let body = item.body.as_ref().map(comparable).unwrap_or_default();
-    let sampling = format!("{:?}", item.sampling);
+    let sampling = item.sampling;
+    let sampling = [sampling.sampled_bit, sampling.has_flags, sampling.below_threshold];
     Digest16::of(&[
         &item.process.key.0,
         item.scope.as_bytes(),
@@ -26,7 +27,7 @@ pub fn record(item: &Item<'_>) -> Digest16 {
         &all(&events).0,
         &links,
         body.as_bytes(),
-        sampling.as_bytes(),
+        &sampling.map(u8::from),
     ])
 }
 
@@ -40,12 +41,12 @@ pub fn event(event: &Event<'_>, index: usize) -> Digest16 {
     ])
 }
 
-fn bag(bag: &Bag<'_>) -> Digest16 {
-    let pair =
-        |(key, value): &(&str, _)| Digest16::of(&[key.as_bytes(), comparable(value).as_bytes()]);
-    let mut pairs: Vec<Digest16> = bag.0.iter().map(pair).collect();
+fn bag<'a>(bag: &Bag<'a>) -> Digest16 {
+    let pair = |(key, value): &(&'a str, _)| (*key, comparable(value));
+    let mut pairs: Vec<_> = bag.0.iter().map(pair).collect();
     pairs.sort_unstable();
-    all(&pairs)
+    let parts = pairs.iter().flat_map(|(key, value)| [key.as_bytes(), value.as_bytes()]);
+    Digest16::of(&parts.collect::<Vec<_>>())
 }
 
 fn all(digests: &[Digest16]) -> Digest16 {

@@ -1,5 +1,7 @@
 //! Evidence attributes (`mcp_evidence.*`, judgment.md §3(c)) on spans, events and log records.
 
+use std::borrow::Cow;
+
 use super::draft::Draft;
 use super::item::{self, Bag};
 use super::{content, time};
@@ -261,9 +263,7 @@ pub fn evaluation(bag: &Bag<'_>, at: Nanos) -> Option<OutcomeFact> {
 }
 
 /// Whether a value is there at all, to see that a key occurs twice with different ones.
-pub fn comparable(value: &ValueRef<'_>) -> String {
-    match item::text(value) {
-        Some(text) => text.into_owned(),
-        None => item::json(value).map(|v| content::canonical(&v)).unwrap_or_default(),
-    }
+pub fn comparable<'a>(value: &ValueRef<'a>) -> Cow<'a, str> {
+    let text = item::text(value);
+    text.or_else(|| Some(content::canonical(&item::json(value)?).into())).unwrap_or_default()
 }

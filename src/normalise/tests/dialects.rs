@@ -135,7 +135,7 @@ fn python_sdk_and_fastmcp() {
     );
     check(
         row("fastmcp", "tools/call t", 2, call("aede46")),
-        &["Wire Answering tools/call t #3 Wire:aede46"],
+        &["Wire Answering tools/call t #3 Claimed:aede46"],
     );
     let refused = row(
         "mcp-python-sdk",
