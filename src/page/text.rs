@@ -66,10 +66,10 @@ impl Text {
         let Some((first, rest)) = self.wanted.split_first() else { return true };
         let name = name.as_bytes();
         let Some(last) = name.len().checked_sub(self.wanted.len()) else { return false };
-        let starts = name[..=last].iter().enumerate();
+        let starts = memchr::memchr2_iter(*first, first.to_ascii_uppercase(), &name[..=last]);
         starts
-            .filter(|(_, byte)| byte.eq_ignore_ascii_case(first))
-            .any(|(at, _)| name[at + 1..at + 1 + rest.len()].eq_ignore_ascii_case(rest))
+            .map(|at| &name[at + 1..at + 1 + rest.len()])
+            .any(|following| following.eq_ignore_ascii_case(rest))
     }
 
     /// Among the hex digits of an id.
