@@ -9,6 +9,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import time
 import urllib.error
 import urllib.request
 
@@ -167,8 +168,8 @@ def test_what_would_change_it_changes_it(visit, running):
     expect(change).to_contain_text("mcp_evidence.outcome.status = verified")
     promised = change.locator(".badge").inner_text().split("\n")[-1]
     span = page.locator("dt:text-is('client span') + dd").inner_text()
-    proof = running.calls.request("check", 0, {}, of={
-        "traceId": trace, "parentSpanId": span, "kind": 1, "startTimeUnixNano": str(int(running.calls.id(12), 16) + 1),
+    proof = running.calls.request("check", time.time_ns(), {}, of={
+        "traceId": trace, "parentSpanId": span, "kind": 1,
         "attributes": [{"key": "mcp_evidence.outcome.status", "value": {"stringValue": "verified"}},
                        {"key": "mcp_evidence.outcome.method", "value": {"stringValue": "query"}}]})
     running.calls.post({"support-agent": [proof]})
