@@ -223,7 +223,7 @@ impl Report {
             "message": {"text": format!("{name}: {problem}")},
             "locations": [{
                 "physicalLocation": {"artifactLocation":
-                    {"uri": self.lockfile.display().to_string()}},
+                    {"uri": uri(&self.lockfile)}},
                 "logicalLocations": [{"fullyQualifiedName": name}]}]})
     }
 
@@ -261,6 +261,19 @@ fn show(texts: &(Arc<Value>, Arc<Value>), change: &Change, out: &mut dyn Write) 
         }
     }
     Ok(())
+}
+
+/// A path as a reference: what has a meaning of its own in a URI is escaped.
+fn uri(path: &Path) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
+    let text = path.display().to_string();
+    text.bytes().fold(String::new(), |mut out, byte| {
+        match plain(byte) {
+            true => out.push(char::from(byte)),
+            false => out.push_str(&format!("%{byte:02X}")),
+        }
+        out
+    })
 }
 
 /// Text in XML: five characters escaped, others that XML forbids spelled out.

@@ -211,6 +211,45 @@ fn every_form_says_the_same() {
     assert!(junit.contains("message=\"semantic text_changed /description\""), "{junit}");
 }
 
+/// Scenario: every status there is, of tools and servers with names made to break a report, in a
+/// lockfile whose path is no URI. Guarantees: the report is SARIF 2.1.0 by its own schema, and a
+/// report that is not would be told.
+#[test]
+fn sarif_is_what_its_schema_says() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/schemas/sarif-2.1.0.json");
+    // As published it has one bracket too many, which strict readers of patterns refuse.
+    let text = std::fs::read_to_string(path).unwrap().replace("-[a-zA-Z]{2}]?$", "-[a-zA-Z]{2}?$");
+    let schema: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let schema = jsonschema::options().should_validate_formats(true).build(&schema).unwrap();
+    let desk = Desk::new();
+    let hostile = r#"a: <b>\u001b[31m\"%zz #ø"#;
+    let pinned = [tool(hostile, "query", "x"), tool("gone", "x", ""), tool("moved", "x", "old")];
+    let listed = [tool(hostile, "q", "x"), tool("new", "x", ""), tool("moved", "x", "another")];
+    let (before, after) =
+        (desk.write("a.json", &page(&pinned)), desk.write("b.json", &page(&listed)));
+    let file = desk.path("my tools: 100%.lock").display().to_string();
+    let lock = |words: &[&str]| {
+        let words = [&["lock"], words, &["--lockfile", &file, "--server", "sr\u{7}v/ö"]].concat();
+        let mut output = Vec::new();
+        let now = SystemTime::UNIX_EPOCH;
+        let mut around = Surroundings { input: &mut &[][..], output: &mut output, now };
+        let done = run_with(&Program::try_parse_from(words).unwrap().lock, &mut around);
+        (done.unwrap(), String::from_utf8(output).unwrap())
+    };
+    assert_eq!(lock(&["init", &before]).0, Exit::Done);
+    let (exit, text) = lock(&["check", "--format", "sarif", &after]);
+    assert_eq!(exit, Exit::No);
+    let mut sarif: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let wrong: Vec<String> = schema.iter_errors(&sarif).map(|error| error.to_string()).collect();
+    assert_eq!(wrong, Vec::<String>::new(), "{text}");
+    assert!(sarif["runs"][0]["results"].as_array().unwrap().len() >= 4, "{text}");
+    assert!(schema.is_valid(
+        &serde_json::from_str(&lock(&["check", "--format", "sarif", &before]).1).unwrap()
+    ));
+    sarif["runs"][0]["results"][0]["level"] = "awful".into();
+    assert!(!schema.is_valid(&sarif));
+}
+
 #[test]
 fn a_recording_is_read_by_server() {
     let desk = Desk::new();

@@ -27,6 +27,7 @@ use ::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, head
 use axum::Router;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
+use serde_json::json;
 use tower::ServiceExt;
 
 use crate::model::ids::Digest16;
@@ -100,7 +101,8 @@ fn is_local(request: &Request<Bytes>) -> bool {
 }
 
 fn misdirected() -> Response<Answer> {
-    let says = r#"{"code":7,"message":"ask by the address of this machine: 127.0.0.1"}"#;
+    let says = "ask by the address of this machine: 127.0.0.1";
+    let says = json!({"code": 7, "reason": "misdirected", "message": says}).to_string();
     let mut response = Response::new(Answer { data: says.into(), trailers: None });
     *response.status_mut() = StatusCode::MISDIRECTED_REQUEST;
     harden(response.headers_mut());

@@ -12,8 +12,9 @@ import urllib.request
 
 import junitparser
 import pytest
+import xmlschema
 
-from harness import EXAMPLES, Program, address, attributes, eventually, free_ports, log_records_of, run_client
+from harness import EXAMPLES, ROOT, Program, address, attributes, eventually, free_ports, log_records_of, run_client
 
 
 class Verdicts:
@@ -182,7 +183,7 @@ def ask(url, npm, *words):
 
 def test_the_inspectors_answer_is_checked_and_reported(pinning, library, npm):
     """`tools/list` by the MCP Inspector, pinned, renamed, checked: exit codes, and reports that others read:
-    SARIF by the types of its published schema, JUnit by a parser of its own."""
+    SARIF by the types of its published schema, JUnit by the schema that Jenkins has for it."""
     url = library[1]
     listed = ask(url, npm, "--method", "tools/list")
     assert pinning.lock("init", "--server", "lib", text=listed)[0] == 0
@@ -202,6 +203,9 @@ def test_the_inspectors_answer_is_checked_and_reported(pinning, library, npm):
     checked.write_text(checked.read_text().replace('"level": "error"', '"level": "awful"'))
     assert types().returncode != 0, "the types would tell"
     code, junit = pinning.lock("check", "--server", "lib", "--format", "junit", text=moved)
+    schema = xmlschema.XMLSchema(str(ROOT / "tests/data/schemas/junit-10.xsd"))
+    schema.validate(junit)
+    assert not schema.is_valid(junit.replace("<failure", "<fails").replace("</failure", "</fails"))
     suite, = junitparser.JUnitXml.fromstring(junit.encode())
     assert (code, suite.tests, suite.failures, suite.errors) == (1, 2, 1, 0)
     failed, = [case.name for case in suite if case.result]
