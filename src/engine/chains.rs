@@ -1,7 +1,7 @@
 //! Stratum "chain": requests with what joined them, the scope each belongs to, and the placing of
 //! evidence that its own trace could not place.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::scopes::Contribution;
@@ -134,7 +134,7 @@ impl Tables {
         let Some(entry) = self.chains.remove(&key) else { return };
         self.unsay(key, &entry);
         self.uncross(key, &entry.chain);
-        self.keep_disowned(key, &entry.chain);
+        self.keep_shown(key, &entry.chain);
         for side in entry.chain.sides() {
             remove(&mut self.by_process, &side.process().key, &key);
             self.visit_scope(side.process().key, &entry.scope, false);
@@ -208,9 +208,7 @@ impl Tables {
     }
 
     fn partner(&mut self, key: SpanRef, chain: &Chain, add: bool) {
-        let client = chain.client().map(|side| side.process().key);
-        let server = chain.server().map(|side| side.process().key);
-        if let (Some(Transport::Stdio), Some(a), Some(b)) = (chain.transport(), client, server) {
+        if let Some((a, b)) = stdio_pair(chain) {
             for (one, other) in [(a, b), (b, a)] {
                 let all = self.stdio_partners.entry(one).or_default();
                 let before = all.len();
@@ -223,8 +221,7 @@ impl Tables {
                 self.rescope(one, key, moved);
             }
         }
-        let origin = ServerName::of(chain).map(|server| server.name().clone());
-        if let (Era::Modern, Some(client), Some(origin)) = (chain.era(), client, origin) {
+        if let Some((client, origin)) = modern_origin(chain) {
             let all = self.origins.entry(client).or_default();
             let before = all.len();
             if add {
@@ -255,13 +252,29 @@ impl Tables {
         self.rescope(process, key, moved);
     }
 
-    /// What a forgotten chain showed stays known, by nobody's name.
-    fn keep_disowned(&mut self, key: SpanRef, chain: &Chain) {
-        let (Some(id), Some(side)) = (&chain.disowned, &chain.answering) else { return };
-        let ids = self.disowned.get_mut(&side.process().key);
-        if let Some(shown) = ids.and_then(|ids| ids.get_mut(id)) {
-            shown.remove(&key);
-            shown.insert(SpanRef::default());
+    /// What a forgotten chain showed of its processes stays known, by nobody's name.
+    fn keep_shown(&mut self, key: SpanRef, chain: &Chain) {
+        fn keep<K: Ord>(
+            map: &mut BTreeMap<Digest16, BTreeMap<K, BTreeSet<SpanRef>>>,
+            (process, shown): (&Digest16, &K),
+            key: SpanRef,
+        ) {
+            let all = map.get_mut(process).and_then(|all| all.get_mut(shown));
+            if let Some(chains) = all
+                && chains.remove(&key)
+            {
+                chains.insert(SpanRef::default());
+            }
+        }
+        if let (Some(id), Some(side)) = (&chain.disowned, &chain.answering) {
+            keep(&mut self.disowned, (&side.process().key, id), key);
+        }
+        if let Some((a, b)) = stdio_pair(chain) {
+            keep(&mut self.stdio_partners, (&a, &b), key);
+            keep(&mut self.stdio_partners, (&b, &a), key);
+        }
+        if let Some((client, origin)) = modern_origin(chain) {
+            keep(&mut self.origins, (&client, &origin), key);
         }
     }
 
@@ -346,3 +359,20 @@ impl Tables {
         self.marks.unplaced.insert(*id);
     }
 }
+
+/// Client and server of a request over a pipe: each has no other on it.
+fn stdio_pair(chain: &Chain) -> Option<(Digest16, Digest16)> {
+    let piped = chain.transport() == Some(Transport::Stdio);
+    let (client, server) = (chain.client()?, chain.server()?);
+    piped.then(|| (client.process().key, server.process().key))
+}
+
+/// Client and server of a request without a session.
+fn modern_origin(chain: &Chain) -> Option<(Digest16, Name)> {
+    let origin = ServerName::of(chain).filter(|_| chain.era() == Era::Modern)?;
+    Some((chain.client()?.process().key, origin.name().clone()))
+}
+
+#[cfg(test)]
+#[path = "retired_tests.rs"]
+mod tests;

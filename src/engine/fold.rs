@@ -1,13 +1,14 @@
 //! Folding facts into the tables: which traces are live, which facts only wait in the look-back,
 //! and what each fact marks. Adding a fact twice is adding it once.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::lookback::Remembered;
 use super::tables::{Tables, insert, remove};
 use crate::correlate::process::role_of;
 use crate::model::fact::*;
-use crate::model::ids::{Nanos, SECOND, SpanId, SpanRef, TraceId, sane};
+use crate::model::ids::{Digest16, Nanos, SECOND, SpanId, SpanRef, TraceId, sane};
 
 /// Bones overwritten younger than this after `settle` are counted.
 const YOUNG: Nanos = 30 * SECOND;
@@ -120,16 +121,17 @@ impl Tables {
     /// Forgets what was learnt of processes without a live chain, where there are too many.
     pub(super) fn thin_processes(&mut self) {
         const MOST: usize = 100_000;
-        if self.roles.len() > MOST {
-            let live = &self.by_process;
-            self.roles.retain(|process, _| live.contains_key(process));
+        let live = &self.by_process;
+        fn thin<T, L>(all: &mut BTreeMap<Digest16, T>, live: &BTreeMap<Digest16, L>) {
+            if all.len() > MOST {
+                all.retain(|process, _| live.contains_key(process));
+            }
         }
-        if self.disowned.len() > MOST {
-            let live = &self.by_process;
-            self.disowned.retain(|process, _| live.contains_key(process));
-        }
+        thin(&mut self.roles, live);
+        thin(&mut self.disowned, live);
+        thin(&mut self.stdio_partners, live);
+        thin(&mut self.origins, live);
         if self.samplers.len() > MOST {
-            let live = &self.by_process;
             self.samplers.retain(|(process, _)| live.contains_key(process));
         }
     }

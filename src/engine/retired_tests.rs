@@ -1,0 +1,89 @@
+//! What forgotten chains leave behind is bounded by what they showed, not by how many they were.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::engine::{Engine, Limits};
+use crate::model::fact::*;
+use crate::model::ids::{Arrival, Position, SECOND, SpanId, TraceId};
+use crate::model::policy::Policy;
+
+const BEGAN: u64 = 1_700_000_000 * SECOND;
+
+fn process(key: u8) -> Arc<Process> {
+    Arc::new(Process { key: Digest16([key; 16]), service: None, distinct: true })
+}
+
+/// One half of a request over a pipe; a modern one where `version` says so.
+fn half(number: u64, end: End, version: &str) -> Fact {
+    let asks = end == End::Asking;
+    let mut trace = [1; 16];
+    trace[8..].copy_from_slice(&number.to_be_bytes());
+    let at = |span: u8| SpanRef { trace: TraceId(trace), span: SpanId([span; 8]) };
+    let half = HalfFact {
+        end,
+        direction: Direction::ClientToServer,
+        method: Name::new("tools/call"),
+        tool: Name::some("search"),
+        request_id: Name::some(&number.to_string()),
+        session: None,
+        version: Name::some(version),
+        transport: Some(Transport::Stdio),
+        server_address: None,
+        server_name: Name::some("files"),
+        rank: Rank::Wire,
+        answer: Answer::default(),
+        call: Default::default(),
+        list: None,
+        negotiation: None,
+    };
+    let at = if asks { at(2) } else { at(3) };
+    Fact {
+        id: FactId { signal: Signal::Span, at, digest: Digest16(trace) },
+        process: process(if asks { 1 } else { 2 }),
+        scope: Name::new("mcp"),
+        parent: (!asks).then_some(SpanId([2; 8])),
+        kind: if asks { 3 } else { 2 },
+        status: 0,
+        start: BEGAN + number * SECOND,
+        end: BEGAN + number * SECOND + 1,
+        links: Vec::new(),
+        sampling: Sampling::default(),
+        says: Says::Half(Arc::new(half)),
+        evidence: Default::default(),
+        findings: Vec::new(),
+    }
+}
+
+fn bone(fact: &Fact) -> Bone {
+    let Fact { id, parent, kind, status, start, end, .. } = *fact;
+    Bone { at: id.at, parent, process: fact.process.clone(), start, end, kind, status, http: None }
+}
+
+#[test]
+fn what_processes_showed_is_kept_once() {
+    let policy = Arc::new(Policy::default());
+    let (settle, retention) = (policy.settle, policy.retention);
+    let mut engine = Engine::new(policy, Limits::default());
+    let arrival = |after: u64| Arrival { monotonic: SECOND + after, wall: BEGAN + after };
+    for number in 0..300 {
+        let version = if number % 2 == 0 { "2026-07-28" } else { "2025-11-25" };
+        let facts = [End::Asking, End::Answering].map(|end| half(number, end, version));
+        let bones = facts.iter().map(bone).collect();
+        let facts = facts.into_iter().map(Arc::new).collect();
+        engine.see(Position(number + 1), Sighting { bones, facts, held: Vec::new() }, arrival(0));
+    }
+    engine.tick(arrival(1));
+    engine.tick(arrival(settle + 2));
+    let [client, server] = [1, 2].map(|key| Digest16([key; 16]));
+    assert_eq!(engine.tables.chains.len(), 300);
+    assert_eq!(engine.tables.stdio_partners[&client][&server].len(), 300);
+    engine.tick(arrival(retention + settle + 4));
+    let tables = &engine.tables;
+    assert_eq!(tables.chains.len(), 0, "all are forgotten");
+    assert_eq!(tables.stdio_partners[&client][&server].len(), 1);
+    assert_eq!(tables.stdio_partners[&server][&client].len(), 1);
+    assert_eq!(tables.origins[&client].values().map(BTreeSet::len).collect::<Vec<_>>(), [1]);
+    assert_eq!(tables.by_process.len() + tables.process_scopes.len(), 0);
+    assert_eq!(tables.traces.len() + tables.ids.len() + tables.operations.len(), 0);
+}
