@@ -210,7 +210,9 @@ pub fn engine(settings: &config::Settings) -> engine::Limits {
     let limits = &settings.limits;
     engine::Limits {
         lookback: size(limits.memory / 8),
-        facts: size(limits.memory / 8 * 3),
+        facts: size(limits.memory / 16 * 5),
+        chains: size(limits.chains),
+        scopes: size(limits.scopes),
         findings: size(limits.findings_per_chain),
         ..engine::Limits::default()
     }

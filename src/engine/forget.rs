@@ -32,6 +32,15 @@ impl Engine {
         if evicted > 0 {
             effects.push(Effect::Evicted { reason: "facts", count: evicted });
         }
+        let mut crowded = 0;
+        while self.tables.chains.len() > self.tables.limits.chains {
+            let Some((_, trace)) = self.tables.ages.first().copied() else { break };
+            self.bury(trace, true, effects);
+            crowded += 1;
+        }
+        if crowded > 0 {
+            effects.push(Effect::Evicted { reason: "chains", count: crowded });
+        }
         if now.monotonic >= self.swept.saturating_add(self.settle()) {
             self.swept = now.monotonic;
             self.tables.lookback.forget(oldest);
@@ -60,11 +69,11 @@ impl Engine {
     pub(super) fn thin(&mut self, effects: &mut Vec<Effect>) {
         let limits = self.tables.limits;
         let mut idle: Vec<(Nanos, ScopeKey)> = Vec::new();
-        if self.tables.scopes.len() > limits.idle_scopes {
+        let over = self.tables.scopes.len().saturating_sub(limits.scopes);
+        if over > 0 {
             let without = self.tables.scopes.iter().filter(|(_, scope)| scope.is_empty());
             idle.extend(without.map(|(key, scope)| (scope.newest, key.clone())));
             idle.sort();
-            let over = idle.len().saturating_sub(limits.idle_scopes);
             idle.truncate(over);
         }
         for (_, key) in &idle {

@@ -9,8 +9,10 @@ pub struct Limits {
     pub facts: usize,
     /// Facts of one trace: an endless trace leaves before others do.
     pub facts_per_trace: usize,
-    /// Scopes that are remembered without a live chain.
-    pub idle_scopes: usize,
+    /// Live chains.
+    pub chains: usize,
+    /// Scopes: beyond it those without a live chain leave.
+    pub scopes: usize,
     /// Incident entries in all.
     pub incidents: usize,
     /// Findings on one record.
@@ -21,9 +23,10 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             lookback: 64 << 20,
-            facts: 192 << 20,
+            facts: 160 << 20,
             facts_per_trace: 10_000,
-            idle_scopes: 20_000,
+            chains: 131_072,
+            scopes: 16_384,
             incidents: 50_000,
             findings: 64,
         }

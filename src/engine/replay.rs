@@ -27,7 +27,8 @@ fn unbounded() -> Limits {
         lookback: most,
         facts: most,
         facts_per_trace: most,
-        idle_scopes: most,
+        chains: most,
+        scopes: most,
         incidents: most,
         ..Limits::default()
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::engine::{Engine, Limits};
+use crate::engine::{Effect, Engine, Limits};
 use crate::model::fact::*;
 use crate::model::ids::{Arrival, Position, SECOND, SpanId, TraceId};
 use crate::model::policy::Policy;
@@ -58,6 +58,43 @@ fn half(number: u64, end: End, version: &str) -> Fact {
 fn bone(fact: &Fact) -> Bone {
     let Fact { id, parent, kind, status, start, end, .. } = *fact;
     Bone { at: id.at, parent, process: fact.process.clone(), start, end, kind, status, http: None }
+}
+
+/// A call without anything else, in a session of its own.
+fn lone(number: u64) -> Sighting {
+    let mut fact = half(number, End::Asking, "2025-11-25");
+    if let Says::Half(half) = &mut fact.says {
+        let session = Name::new(&format!("session {number}"));
+        Arc::make_mut(half).session = Some((session, Provenance::Wire));
+    }
+    Sighting { bones: vec![bone(&fact)], facts: vec![Arc::new(fact)], held: Vec::new() }
+}
+
+fn evicted(effects: &[Effect], wanted: &str) -> u64 {
+    let count = |effect: &Effect| match effect {
+        Effect::Evicted { reason, count } if *reason == wanted => *count,
+        _ => 0,
+    };
+    effects.iter().map(count).sum()
+}
+
+#[test]
+fn the_oldest_leave_where_there_are_too_many() {
+    let policy = Arc::new(Policy::default());
+    let settle = policy.settle;
+    let limits = Limits { chains: 100, scopes: 120, ..Limits::default() };
+    let mut engine = Engine::new(policy, limits);
+    let arrival = |after: u64| Arrival { monotonic: SECOND + after, wall: BEGAN + after };
+    for number in 0..300 {
+        engine.see(Position(number + 1), lone(number), arrival(number));
+    }
+    let effects = engine.tick(arrival(301));
+    assert_eq!((engine.tables.chains.len(), evicted(&effects, "chains")), (100, 200));
+    let effects = engine.tick(arrival(settle + 302));
+    assert_eq!(engine.tables.scopes.len(), 120);
+    assert_eq!(evicted(&effects, "scopes") + engine.tables.scopes.len() as u64, 300);
+    let first = engine.tables.chains.values().map(|entry| entry.chain.start()).min();
+    assert_eq!(first, Some(BEGAN + 200 * SECOND), "the newest stay");
 }
 
 #[test]

@@ -29,7 +29,8 @@ pub fn run(arguments: &[String]) -> Result<(), Failure> {
     let template = Load::Mcp.template();
     let policy = Arc::new(Policy::default());
     let most = usize::MAX;
-    let limits = Limits { lookback: most, facts: most, idle_scopes: most, ..Limits::default() };
+    let limits =
+        Limits { lookback: most, facts: most, chains: most, scopes: most, ..Limits::default() };
     let mut engine = Engine::new(policy.clone(), limits);
     let empty = resident()?;
     let (mut sent, mut verdicts) = (0, 0);

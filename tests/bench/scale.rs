@@ -72,7 +72,8 @@ impl World {
     fn new() -> Self {
         let policy = Arc::new(Policy::default());
         let most = usize::MAX;
-        let limits = Limits { lookback: most, facts: most, idle_scopes: most, ..Limits::default() };
+        let limits =
+            Limits { lookback: most, facts: most, chains: most, scopes: most, ..Limits::default() };
         let engine = Engine::new(policy.clone(), limits);
         World { engine, policy, sent: 0, drifts: 0, verdicts: 0 }
     }
