@@ -42,6 +42,7 @@ pub fn recover(directory: &Directory, settings: &Settings) -> io::Result<Recover
         let names = contents.unknown.join(", ");
         tracing::warn!(names, "unknown in storage.directory: files are moved to set-aside");
     }
+    let found = !contents.segments.is_empty();
     for name in contents.segments {
         let bytes = directory.read(&name)?;
         let read = read(&name, &bytes, recovered.next);
@@ -54,7 +55,7 @@ pub fn recover(directory: &Directory, settings: &Settings) -> io::Result<Recover
         }
         recovered.add(name, read);
     }
-    if settings.sync != Sync::Never {
+    if found && settings.sync != Sync::Never {
         directory.sync()?;
     }
     recovered.other_bytes = recovered.other_bytes.max(directory.bytes_aside()?);
