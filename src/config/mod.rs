@@ -8,6 +8,7 @@ mod environment;
 mod files;
 mod forms;
 pub mod keys;
+mod loops;
 pub mod mistake;
 mod policy;
 mod section;
@@ -148,6 +149,24 @@ fn merged_files(
     (merged, empty)
 }
 
+fn refuse_loops(settings: &Settings, configured: &Section<'_>, mistakes: &mut Vec<Mistake>) {
+    for exporter in &settings.exporters {
+        let Some(own) = loops::own_receiver(&exporter.kind, &settings.receivers) else { continue };
+        let says = format!(
+            "sends to {own}, where this program itself receives, so that every span would go round \
+             for ever; write the backend's address"
+        );
+        let kinds = configured.kinds();
+        match kinds.iter().find(|(key, _)| key.name == exporter.name) {
+            Some((_, at)) => at.child("endpoint").wrong(says),
+            None => {
+                let place = mistake::Place::new("environment", 0);
+                mistakes.push(Mistake::new(Some(&place), "OTEL_EXPORTER_OTLP_ENDPOINT", says));
+            }
+        }
+    }
+}
+
 fn check(tree: &Node, listed: &Node, env: Env<'_>, mistakes: &mut Vec<Mistake>) -> Settings {
     let notes = Notes::default();
     let root = Section::root(tree, &notes);
@@ -177,6 +196,7 @@ fn check(tree: &Node, listed: &Node, env: Env<'_>, mistakes: &mut Vec<Mistake>) 
         warnings: Vec::new(),
         empty_files: Vec::new(),
     };
+    refuse_loops(&settings, &configured, mistakes);
     // Several readers may look at one wrong value: it is one mistake.
     for mistake in notes.mistakes.take() {
         if !mistakes.contains(&mistake) {

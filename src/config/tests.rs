@@ -293,6 +293,22 @@ fn the_environment_speaks_where_no_exporter_is_configured() {
 }
 
 #[test]
+fn nothing_is_sent_to_ourselves() {
+    let text = "exporters: { file: { path: x }, otlp/mine: { endpoint: 'http://localhost:4317' } }";
+    let mistakes = load_text(text, &[]).unwrap_err();
+    assert_eq!(mistakes.len(), 1);
+    assert!(mistakes[0].contains("exporters.otlp/mine.endpoint"), "{}", mistakes[0]);
+    assert!(mistakes[0].contains("127.0.0.1:4317"), "{}", mistakes[0]);
+    let moved = ["receivers.otlp.protocols.grpc.endpoint=127.0.0.1:1"];
+    assert!(load_text(text, &moved).is_ok());
+    let own = |name: &str| {
+        (name == "OTEL_EXPORTER_OTLP_ENDPOINT").then(|| "http://127.0.0.1:4317".to_string())
+    };
+    let mistakes = load_with(&Sources::default(), &own).unwrap_err();
+    assert_eq!(mistakes[0].key, "OTEL_EXPORTER_OTLP_ENDPOINT");
+}
+
+#[test]
 fn files_that_are_named_must_be_there() {
     let text = "
 receivers: { otlp: { protocols: { grpc: { tls: { cert_file: c.pem, key_file: k.pem } } } } }
