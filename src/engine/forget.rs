@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::live::{Effect, Engine};
+use super::tables::Tables;
 use crate::correlate::scope::ScopeKey;
 use crate::model::case::Ending;
 use crate::model::findings::{Code, Finding};
@@ -23,23 +24,13 @@ impl Engine {
             }
             self.bury(trace, false, effects);
         }
-        let mut evicted = self.bury_endless(effects);
-        while self.tables.bytes > self.tables.limits.facts {
-            let Some((_, trace)) = self.tables.ages.first().copied() else { break };
-            self.bury(trace, true, effects);
-            evicted += 1;
-        }
-        if evicted > 0 {
-            effects.push(Effect::Evicted { reason: "facts", count: evicted });
-        }
-        let mut crowded = 0;
-        while self.tables.chains.len() > self.tables.limits.chains {
-            let Some((_, trace)) = self.tables.ages.first().copied() else { break };
-            self.bury(trace, true, effects);
-            crowded += 1;
-        }
-        if crowded > 0 {
-            effects.push(Effect::Evicted { reason: "chains", count: crowded });
+        let endless = self.bury_endless(effects);
+        let large = self.bury_while(|tables| tables.bytes > tables.limits.facts, effects);
+        let many = self.bury_while(|tables| tables.chains.len() > tables.limits.chains, effects);
+        for (reason, count) in [("facts", endless + large), ("chains", many)] {
+            if count > 0 {
+                effects.push(Effect::Evicted { reason, count });
+            }
         }
         if now.monotonic >= self.swept.saturating_add(self.settle()) {
             self.swept = now.monotonic;
@@ -47,6 +38,18 @@ impl Engine {
             self.tables.interned.sweep();
             self.thin(effects);
         }
+    }
+
+    /// Buries the least recently touched traces while there is too much; how many.
+    fn bury_while(&mut self, over: fn(&Tables) -> bool, effects: &mut Vec<Effect>) -> u64 {
+        let mut buried = 0;
+        while over(&self.tables)
+            && let Some((_, trace)) = self.tables.ages.first().copied()
+        {
+            self.bury(trace, true, effects);
+            buried += 1;
+        }
+        buried
     }
 
     pub(super) fn bury_endless(&mut self, effects: &mut Vec<Effect>) -> u64 {

@@ -19,6 +19,7 @@ mod log;
 mod order;
 mod page;
 mod pinning;
+mod ports;
 mod records;
 mod reload;
 mod rename;

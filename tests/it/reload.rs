@@ -137,15 +137,11 @@ impl Configured {
     fn start(config: &std::path::Path, directory: &std::path::Path) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_mcp-verdict"));
         command.arg("run").arg("--config").arg(config);
-        for set in [
-            "receivers.otlp.protocols.grpc.endpoint=127.0.0.1:0",
-            "receivers.otlp.protocols.http.endpoint=127.0.0.1:0",
-            "service.telemetry.metrics.endpoint=127.0.0.1:0",
-            "service.telemetry.health.endpoint=127.0.0.1:0",
-            "service.telemetry.page.endpoint=127.0.0.1:0",
+        let more: [&str; 2] = [
             &format!("storage.directory={}", directory.display()),
             &format!("exporters.file.path={}", directory.join("out.jsonl").display()),
-        ] {
+        ];
+        for set in crate::ports::FREE.into_iter().chain(more) {
             command.args(["--set", set]);
         }
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());

@@ -44,12 +44,7 @@ impl Running {
         let exporter = format!("exporters.otlp_http.endpoint=http://{}", backend.address);
         let directory = tempfile::tempdir().expect("a directory");
         let storage = format!("storage.directory={}", directory.path().display());
-        for set in [
-            "receivers.otlp.protocols.grpc.endpoint=127.0.0.1:0",
-            "receivers.otlp.protocols.http.endpoint=127.0.0.1:0",
-            "service.telemetry.metrics.endpoint=127.0.0.1:0",
-            "service.telemetry.health.endpoint=127.0.0.1:0",
-            "service.telemetry.page.endpoint=127.0.0.1:0",
+        let more = [
             "service.telemetry.logs.level=debug",
             "service.shutdown_timeout=5s",
             "exporters.console/verdicts.show=verdicts",
@@ -57,7 +52,8 @@ impl Running {
             "processors.mcp_verdict.settle=300ms",
             &exporter,
             &storage,
-        ] {
+        ];
+        for set in crate::ports::FREE.into_iter().chain(more) {
             command.args(["--set", set]);
         }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

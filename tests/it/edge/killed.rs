@@ -1,6 +1,7 @@
 //! The real program, killed under load: what it acknowledged arrives. And two of them on one
 //! directory.
 
+use crate::ports::FREE;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -23,11 +24,6 @@ pub struct Process {
 
 fn command(backend: &str, directory: &Path) -> Command {
     let set = [
-        "receivers.otlp.protocols.grpc.endpoint=127.0.0.1:0".to_owned(),
-        "receivers.otlp.protocols.http.endpoint=127.0.0.1:0".to_owned(),
-        "service.telemetry.metrics.endpoint=127.0.0.1:0".to_owned(),
-        "service.telemetry.health.endpoint=127.0.0.1:0".to_owned(),
-        "service.telemetry.page.endpoint=127.0.0.1:0".to_owned(),
         "processors.mcp_verdict.settle=300ms".to_owned(),
         format!("storage.directory={}", directory.display()),
         "storage.max_size=32MiB".to_owned(),
@@ -36,7 +32,8 @@ fn command(backend: &str, directory: &Path) -> Command {
         "exporters.otlp_http.retry_on_failure.max_interval=200ms".to_owned(),
     ];
     let mut command = Command::new(env!("CARGO_BIN_EXE_mcp-verdict"));
-    command.arg("run").args(set.iter().flat_map(|one| ["--set", one.as_str()]));
+    let set = FREE.into_iter().chain(set.iter().map(String::as_str));
+    command.arg("run").args(set.flat_map(|one| ["--set", one]));
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     command
 }

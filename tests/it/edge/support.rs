@@ -1,5 +1,6 @@
 //! A backend, a program in front of it, and spans to send.
 
+use crate::ports::FREE;
 use std::collections::{BTreeSet, VecDeque};
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -215,17 +216,13 @@ pub fn report(figure: &str) {
 /// Settings in front of a backend; `more` are `key=value`s over them.
 pub fn settings(backend: &Backend, more: &[&str]) -> Settings {
     let set = [
-        "receivers.otlp.protocols.grpc.endpoint=127.0.0.1:0".to_owned(),
-        "receivers.otlp.protocols.http.endpoint=127.0.0.1:0".to_owned(),
-        "service.telemetry.metrics.endpoint=127.0.0.1:0".to_owned(),
-        "service.telemetry.health.endpoint=127.0.0.1:0".to_owned(),
-        "service.telemetry.page.endpoint=127.0.0.1:0".to_owned(),
         "processors.mcp_verdict.settle=300ms".to_owned(),
         "storage.ack=queued".to_owned(),
         format!("exporters.otlp_http.endpoint=http://{}", backend.address),
         "exporters.otlp_http.retry_on_failure.initial_interval=50ms".to_owned(),
     ];
-    let set = set.into_iter().chain(more.iter().map(|text| (*text).to_owned())).collect();
+    let more = FREE.iter().chain(more).map(|text| (*text).to_owned());
+    let set = set.into_iter().chain(more).collect();
     let sources = Sources { files: Vec::new(), set };
     load_with(&sources, &|_| None).unwrap_or_else(|mistakes| panic!("{mistakes:?}"))
 }
