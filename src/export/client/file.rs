@@ -1,4 +1,5 @@
 //! `file`: one OTLP/JSON request a line, with rotation by size. Files are the owner's alone.
+//! What is no regular file (a device, a pipe) is written to and never renamed, cut or removed.
 
 use std::fs;
 use std::io::{self, Write};
@@ -18,15 +19,18 @@ pub struct File {
 struct Writer {
     path: PathBuf,
     file: fs::File,
-    length: u64,
+    /// Of a regular file; anything else has none.
+    length: Option<u64>,
     max_bytes: u64,
     max_backups: usize,
 }
 
 impl File {
     pub fn open(settings: &settings::File) -> Result<Self, Fault> {
-        let path = settings.path.clone();
-        let (file, length) = open(&path).map_err(|error| Fault::file(&path, error))?;
+        let failed = |error| Fault::file(&settings.path, error);
+        let (file, length) = open(&settings.path).map_err(failed)?;
+        // A link stays: what it leads to is rotated, beside itself.
+        let path = settings.path.canonicalize().map_err(failed)?;
         let (max_bytes, max_backups) = (settings.max_bytes, settings.max_backups);
         let writer = Writer { path, file, length, max_bytes, max_backups };
         Ok(File { writer: Arc::new(Mutex::new(writer)) })
@@ -49,16 +53,20 @@ impl File {
 
 impl Writer {
     fn write(&mut self, line: &[u8]) -> io::Result<()> {
-        let grown = self.length + line.len() as u64;
-        if self.max_bytes > 0 && self.length > 0 && grown > self.max_bytes {
+        if let Some(length @ 1..) = self.length
+            && self.max_bytes > 0
+            && length + line.len() as u64 > self.max_bytes
+        {
             self.rotate()?;
         }
         if let Err(error) = self.file.write_all(line) {
-            // Half a line would spoil the next one.
-            self.file.set_len(self.length)?;
+            if let Some(length) = self.length {
+                // Half a line would spoil the next one.
+                self.file.set_len(length)?;
+            }
             return Err(error);
         }
-        self.length += line.len() as u64;
+        self.length = self.length.map(|length| length + line.len() as u64);
         Ok(())
     }
 
@@ -88,13 +96,15 @@ impl Writer {
     }
 }
 
-fn open(path: &Path) -> io::Result<(fs::File, u64)> {
+/// The file, and its length where it is a regular one.
+fn open(path: &Path) -> io::Result<(fs::File, Option<u64>)> {
     let mut options = fs::OpenOptions::new();
     options.create(true).append(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let file = options.open(path)?;
-    let length = file.metadata()?.len();
+    let found = file.metadata()?;
+    let length = found.is_file().then_some(found.len());
     Ok((file, length))
 }
 
@@ -122,5 +132,40 @@ mod tests {
             use std::os::unix::fs::PermissionsExt;
             assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600);
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_device_is_never_rotated() {
+        // A link, so that a fault moves the link and not the machine's device.
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("null");
+        std::os::unix::fs::symlink("/dev/null", &path).unwrap();
+        let settings = settings::File { path, max_bytes: 10, max_backups: 2 };
+        let file = File::open(&settings).ok().unwrap();
+        let mut writer = file.writer.lock().unwrap();
+        assert_eq!(writer.length, None);
+        for _ in 0..3 {
+            writer.write(b"longer than ten bytes\n").unwrap();
+        }
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_stays_and_what_it_leads_to_is_rotated() {
+        let (volume, place) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let link = place.path().join("verdicts.jsonl");
+        std::os::unix::fs::symlink(volume.path().join("real.jsonl"), &link).unwrap();
+        let settings = settings::File { path: link.clone(), max_bytes: 10, max_backups: 1 };
+        let file = File::open(&settings).ok().unwrap();
+        let mut writer = file.writer.lock().unwrap();
+        for line in ["first one\n", "second\n"] {
+            writer.write(line.as_bytes()).unwrap();
+        }
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read_to_string(&link).unwrap(), "second\n");
+        let rotated = fs::read_to_string(volume.path().join("real.1.jsonl")).unwrap();
+        assert_eq!(rotated, "first one\n");
     }
 }
