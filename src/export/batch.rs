@@ -30,7 +30,7 @@ impl Waiting {
     }
 
     /// The protobuf without its coding. It was inflated once before, so it can be again.
-    fn plain(&self) -> Result<Bytes, InflateError> {
+    pub fn plain(&self) -> Result<Bytes, InflateError> {
         let limits = Limits { max_bytes: self.plain_length, max_ratio: usize::MAX };
         Ok(match inflate(self.coding, &self.bytes, limits)? {
             Cow::Borrowed(_) => self.bytes.clone(),

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBuilder};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::Instant;
 
+use super::apart::{Mood, apart};
 use super::batch::{Batch, Unsendable, Waiting, form};
 use super::client::Client;
 use super::counters::LaneCounters;
@@ -52,6 +54,7 @@ pub struct Lane {
     ledger: Arc<Ledger>,
     counters: LaneCounters,
     unsupported: AtomicBool,
+    mood: Mood,
     progress: Progress,
     /// Set at the end: waits between tries are cut short.
     hurry: watch::Receiver<bool>,
@@ -101,6 +104,7 @@ impl Lane {
             ledger: parts.ledger,
             counters: parts.counters,
             unsupported: AtomicBool::new(false),
+            mood: Mood::default(),
             progress: Progress::default(),
             hurry: parts.hurry,
         }
@@ -254,37 +258,66 @@ impl Lane {
         tracing::warn!(exporter, signal, reason, items, "dropped");
     }
 
+    /// Sends a batch, and where it is refused for what it holds the parts of it.
     async fn deliver(&self, batch: Batch, slot: OwnedSemaphorePermit) {
-        let began = timer();
+        let (began, mut slot) = (timer(), Some(slot));
+        let mut left = vec![batch];
+        while let Some(batch) = left.pop() {
+            let Some(outcome) = self.attempt(&batch, began, &mut slot).await else { return };
+            let Outcome::Unfit(reason) = outcome else {
+                self.end(&outcome, &batch);
+                self.finish(batch, left.is_empty());
+                continue;
+            };
+            self.mood.refused();
+            match apart(batch, self.signal, &self.mood) {
+                Ok(parts) => {
+                    self.counters.retried(reason);
+                    left.extend(parts);
+                }
+                Err(whole) => {
+                    self.dropped(reason, whole.items());
+                    self.finish(whole, left.is_empty());
+                }
+            }
+        }
+    }
+
+    /// Sends one request until its outcome is final; `None` at the end of the process.
+    async fn attempt(
+        &self,
+        batch: &Batch,
+        began: Instant,
+        slot: &mut Option<OwnedSemaphorePermit>,
+    ) -> Option<Outcome> {
         let mut backoff = ExponentialBuilder::default()
             .with_min_delay(self.retry.initial_interval)
             .with_max_delay(self.retry.max_interval)
             .with_jitter()
             .without_max_times()
             .build();
-        let mut slot = Some(slot);
         loop {
-            let outcome = self.client.send(self.signal, &batch).await;
+            if slot.is_none() {
+                *slot = Some(self.slots.clone().acquire_owned().await.ok()?);
+            }
+            let outcome = self.client.send(self.signal, batch).await;
             drop(slot.take());
-            let Outcome::Again { reason, after } = outcome else {
-                self.end(&outcome, &batch);
-                return self.finish(batch);
-            };
+            let Outcome::Again { reason, after } = outcome else { return Some(outcome) };
             self.counters.retried(reason);
             let delay = backoff.next().unwrap_or(self.retry.max_interval);
             let wait = after.map_or(delay, |after| after.max(delay));
             if self.gives_up(began.elapsed() + wait) {
-                self.dropped("retries_exhausted", batch.items());
-                return self.finish(batch);
+                return Some(Outcome::Refused("retries_exhausted"));
             }
             self.pause(wait).await;
-            let Ok(next) = self.slots.clone().acquire_owned().await else { return };
-            slot = Some(next);
         }
     }
 
-    fn finish(&self, batch: Batch) {
-        self.progress.taken.fetch_sub(1, Ordering::Relaxed);
+    /// Everything in a batch was delivered or dropped; `last`: and in all that it was a part of.
+    fn finish(&self, batch: Batch, last: bool) {
+        if last {
+            self.progress.taken.fetch_sub(1, Ordering::Relaxed);
+        }
         self.progress.moved();
         batch.finish();
     }
@@ -314,6 +347,7 @@ impl Lane {
         let items = batch.items();
         match *outcome {
             Outcome::Accepted { rejected, warned } => {
+                self.mood.took();
                 let rejected = usize::try_from(rejected).unwrap_or(items).min(items);
                 self.counters.sent(items - rejected);
                 if rejected > 0 {
@@ -323,7 +357,7 @@ impl Lane {
                     tracing::warn!(exporter, signal, "the backend took a batch with a warning");
                 }
             }
-            Outcome::Refused(reason) => self.dropped(reason, items),
+            Outcome::Refused(reason) | Outcome::Unfit(reason) => self.dropped(reason, items),
             Outcome::Unsupported(reason) => self.unsupported(reason, items),
             Outcome::Again { .. } => {}
         }

@@ -2,9 +2,11 @@
 //!
 //! Promises: what was handed in is delivered, or dropped with a reason that is also a metric label;
 //! each exporter and signal has its own lane, so that none blocks another; only what OTLP calls
-//! retryable is tried again; bytes leave as they came wherever codings agree. With a log on disk,
+//! retryable is tried again, and what a backend refuses for its content is taken apart until only
+//! that is dropped; bytes leave as they came wherever codings agree. With a log on disk,
 //! what waits beyond a bound lies there alone.
 
+mod apart;
 mod batch;
 mod client;
 mod counters;

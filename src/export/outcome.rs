@@ -16,8 +16,10 @@ pub enum Outcome {
     Accepted { rejected: u64, warned: bool },
     /// To be tried again, not before `after` where the backend said so.
     Again { reason: Reason, after: Option<Duration> },
-    /// Final: the same request would be refused again.
+    /// Final, whatever the request holds.
     Refused(Reason),
+    /// Final for what the request holds: parts of it may be taken.
+    Unfit(Reason),
     /// The backend does not take this signal at all.
     Unsupported(Reason),
 }
@@ -46,8 +48,13 @@ impl Outcome {
     fn IfTold(reason: Reason, details: Option<&[u8]>) -> Self {
         match details.and_then(retry_delay) {
             Some(after) => Outcome::Again { reason, after: Some(after) },
-            None => Outcome::Refused(reason),
+            // Too large for the backend: less of it may not be.
+            None => Outcome::Unfit(reason),
         }
+    }
+
+    fn Content(reason: Reason, _: Option<&[u8]>) -> Self {
+        Outcome::Unfit(reason)
     }
 
     fn Final(reason: Reason, _: Option<&[u8]>) -> Self {
@@ -60,11 +67,11 @@ impl Outcome {
 }
 
 grpc_codes! {
-    1 "cancelled" Retry, 2 "unknown" Final, 3 "invalid_argument" Final,
+    1 "cancelled" Retry, 2 "unknown" Content, 3 "invalid_argument" Content,
     4 "deadline_exceeded" Retry, 5 "not_found" Final, 6 "already_exists" Final,
-    7 "permission_denied" Final, 8 "resource_exhausted" IfTold, 9 "failed_precondition" Final,
+    7 "permission_denied" Final, 8 "resource_exhausted" IfTold, 9 "failed_precondition" Content,
     10 "aborted" Retry, 11 "out_of_range" Retry, 12 "unimplemented" NotThere,
-    13 "internal" Final, 14 "unavailable" Retry, 15 "data_loss" Retry,
+    13 "internal" Content, 14 "unavailable" Retry, 15 "data_loss" Retry,
     16 "unauthenticated" Final,
 }
 
@@ -102,6 +109,7 @@ pub fn of_http(status: u16, headers: &HeaderMap, now: SystemTime) -> Outcome {
     match status {
         429 | 502 | 503 | 504 => Outcome::Again { reason, after: retry_after(headers, now) },
         404 => Outcome::Unsupported(reason),
+        400 | 413 | 422 | 500 => Outcome::Unfit(reason),
         _ => Outcome::Refused(reason),
     }
 }
@@ -216,7 +224,18 @@ mod tests {
         }
         let want = Outcome::Again { reason: "grpc_resource_exhausted", after: Some(after) };
         assert_eq!(of_grpc(8, Some(&told)), want);
-        assert_eq!(of_grpc(8, Some(b"\x08\x08")), Outcome::Refused("grpc_resource_exhausted"));
+        assert_eq!(of_grpc(8, Some(b"\x08\x08")), Outcome::Unfit("grpc_resource_exhausted"));
+    }
+
+    #[test]
+    fn credentials_and_addresses_are_nothing_that_a_request_holds() {
+        let unfit = |outcome| matches!(outcome, Outcome::Unfit(_));
+        let codes: Vec<i32> = (0..=17).filter(|code| unfit(of_grpc(*code, None))).collect();
+        assert_eq!(codes, [2, 3, 8, 9, 13]);
+        let now = SystemTime::UNIX_EPOCH;
+        let statuses: Vec<u16> =
+            (100..600).filter(|s| unfit(of_http(*s, &HeaderMap::new(), now))).collect();
+        assert_eq!(statuses, [400, 413, 422, 500]);
     }
 
     #[test]

@@ -25,7 +25,7 @@ impl Console {
     }
 
     pub async fn send(&self, signal: Signal, batch: &Batch) -> Outcome {
-        let Ok(plain) = batch.plain() else { return Outcome::Refused("unreadable") };
+        let Ok(plain) = batch.plain() else { return Outcome::Unfit("unreadable") };
         let mut text = Vec::new();
         // Writing to memory cannot fail.
         let _ = self.print(signal, &plain, &mut text);

@@ -37,7 +37,7 @@ impl File {
     }
 
     pub async fn send(&self, signal: Signal, batch: &Batch) -> Outcome {
-        let Ok(plain) = batch.plain() else { return Outcome::Refused("unreadable") };
+        let Ok(plain) = batch.plain() else { return Outcome::Unfit("unreadable") };
         let writer = self.writer.clone();
         let written = tokio::task::spawn_blocking(move || {
             let mut line = json::from_protobuf(signal, &plain);

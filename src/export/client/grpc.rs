@@ -48,7 +48,7 @@ impl Grpc {
     }
 
     pub async fn send(&self, signal: Signal, batch: &Batch) -> Outcome {
-        let Ok(parts) = batch.encode(self.coding) else { return Outcome::Refused("unreadable") };
+        let Ok(parts) = batch.encode(self.coding) else { return Outcome::Unfit("unreadable") };
         let request = self.request(signal, parts);
         match tokio::time::timeout(self.timeout, self.call(request)).await {
             Ok(outcome) => outcome,

@@ -67,7 +67,7 @@ impl Http {
     }
 
     pub async fn send(&self, signal: Signal, batch: &Batch) -> Outcome {
-        let Some(body) = self.body(signal, batch) else { return Outcome::Refused("unreadable") };
+        let Some(body) = self.body(signal, batch) else { return Outcome::Unfit("unreadable") };
         let url = self.urls[signal as usize].clone();
         let request = self.client.post(url).headers(self.headers.clone()).body(body);
         match request.send().await {

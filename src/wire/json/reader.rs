@@ -53,8 +53,11 @@ impl std::error::Error for JsonError {}
 ///
 /// # Errors
 /// The place and the reason, when it is not JSON, not one document, has a value of the wrong type,
-/// an enum by name, more than [`MAX_DEPTH`] nested messages, or is over a limit.
+/// an enum by name, more than [`MAX_DEPTH`] nested messages, or is over a limit; also when it is
+/// not UTF-8 throughout. Half of a surrogate pair, which JSON can write with `\u`, becomes U+FFFD:
+/// senders that cut texts at a length leave it behind.
 pub fn to_protobuf(signal: Signal, json: &[u8], limits: Limits) -> Result<Converted, JsonError> {
+    let json = std::str::from_utf8(json).map_err(|error| not_utf8(json, error.valid_up_to()))?;
     let mut state = State {
         out: Vec::with_capacity(json.len() / 2),
         limits,
@@ -68,7 +71,7 @@ pub fn to_protobuf(signal: Signal, json: &[u8], limits: Limits) -> Result<Conver
         failure: None,
         too_large: false,
     };
-    let mut reader = serde_json::Deserializer::from_slice(json);
+    let mut reader = serde_json::Deserializer::from_str(json);
     // Depth is counted in messages by us; the reader would count brackets and stop too early.
     reader.disable_recursion_limit();
     let request = schema::request(signal);
@@ -76,6 +79,18 @@ pub fn to_protobuf(signal: Signal, json: &[u8], limits: Limits) -> Result<Conver
     match read.and_then(|()| reader.end()) {
         Ok(()) => Ok(state.converted()),
         Err(error) => Err(state.refused(&error)),
+    }
+}
+
+/// RFC 8259 wants UTF-8. Other bytes come from a sender that wrote its texts as they were.
+fn not_utf8(json: &[u8], at: usize) -> JsonError {
+    let before = &json[..at];
+    let line_start = memchr::memrchr(b'\n', before).map_or(0, |newline| newline + 1);
+    JsonError {
+        line: memchr::memchr_iter(b'\n', before).count() + 1,
+        column: at - line_start + 1,
+        reason: "a byte that is not UTF-8, as all of JSON must be; send U+FFFD in its place".into(),
+        too_large: false,
     }
 }
 

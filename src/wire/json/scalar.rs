@@ -113,8 +113,8 @@ impl Visitor<'_> for TextVisitor<'_> {
                 };
                 put_bytes_field(self.out, number, &bytes);
             }
-            // Lone surrogates arrive here as bytes that are not UTF-8; not every reader of
-            // protobuf accepts those, so they become U+FFFD.
+            // Half of a surrogate pair arrives here as bytes that are not UTF-8; readers of
+            // protobuf refuse those with all that stands beside them.
             _ => {
                 let text = String::from_utf8_lossy(text);
                 put_bytes_field(self.out, number, text.as_bytes());

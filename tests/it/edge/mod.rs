@@ -10,6 +10,7 @@ mod killed;
 mod kills;
 mod outage;
 mod overload;
+mod poison;
 mod receiving;
 mod recovered;
 mod refused;

@@ -158,6 +158,21 @@ fn text_that_json_can_write_and_utf8_cannot_becomes_a_replacement() {
 }
 
 #[test]
+fn bytes_that_are_not_utf8_are_refused_where_they_stand() {
+    let good = export(&format!("{{{IDS},\n\"name\":\"abc\"}}"));
+    let place = good.find("abc").unwrap() + 1;
+    let mut json = good.clone().into_bytes();
+    json[place] = 0xff;
+    let error = to_protobuf(Signal::Traces, &json, LIMITS).unwrap_err();
+    let newline = good.find('\n').unwrap();
+    assert_eq!((error.line, error.column), (2, place - newline), "{error}");
+    assert!(error.reason.contains("UTF-8") && !error.too_large, "{error}");
+    // Also where nobody looks at the value.
+    let unknown = b"{\"unknown\":\"\xff\"}";
+    assert!(to_protobuf(Signal::Traces, unknown, LIMITS).is_err());
+}
+
+#[test]
 fn numbers_out_of_range_are_refused_not_rounded() {
     for value in [
         r#""startTimeUnixNano":18446744073709551616"#,
