@@ -106,6 +106,7 @@ impl Effects {
                     self.event(incident.span, item, &mut logs);
                     self.parts.recorder.incident(incident);
                 }
+                Effect::RecalledIncident(incident) => self.parts.recorder.incident(incident),
                 Effect::Release { span, with, .. } => {
                     self.release(span, with, engine, &mut release);
                 }
@@ -127,6 +128,14 @@ impl Effects {
     /// From now on things are said so.
     pub fn reload(&mut self, said: Said) {
         self.parts.said = said;
+    }
+
+    /// These incidents stand, and no others.
+    pub fn standing<'a>(&self, incidents: impl Iterator<Item = &'a Incident>) {
+        let sample = |incident: &Incident| {
+            metrics::standing(incident, self.contact(incident).unwrap_or_default())
+        };
+        self.parts.meters.standing(incidents.map(sample));
     }
 
     /// How long a round took, in nanoseconds.

@@ -278,6 +278,9 @@ impl Thread {
         if let Some(catalogs) = self.engine.moved_references() {
             self.board.set_catalogs(catalogs);
         }
+        if let Some(standing) = self.engine.moved_incidents() {
+            self.effects.standing(standing);
+        }
     }
 
     /// Answers who asked what a verdict rests on.

@@ -60,6 +60,9 @@ metrics! {
         "changed tool definitions";
     INCIDENTS = "mcp_verdict.incidents", Counter, "{incident}",
         ["status", "layer", "owner", "server"], "changes of an incident's status";
+    INCIDENTS_ACTIVE = "mcp_verdict.incidents.active", Gauge, "{incident}",
+        ["status", "layer", "reason", "owner", "contact", "server", "tool"],
+        "incidents `open` or `recovering`; `contact` as configured, `tool` where it is one";
     OPEN_REQUESTS = "mcp_verdict.open_requests", Gauge, "{request}", [],
         "requests that wait for an answer";
     EVICTED = "mcp_verdict.evicted", Counter, "{chain}", ["reason"],
@@ -168,6 +171,20 @@ fn new_findings(verdict: &Verdict, known: &[Code]) -> Vec<Sample> {
 
 pub fn contract_drift(drift: &Drift) -> Sample {
     Sample::one(&CONTRACT_DRIFT, vec![drift.grade.as_str().into()])
+}
+
+/// An incident among those that stand; `contact` is who is configured for its owner.
+pub fn standing(incident: &Incident, contact: String) -> Sample {
+    let values = vec![
+        incident.status.as_str().into(),
+        incident.layer.to_string().into(),
+        incident.reason.to_string().into(),
+        incident.owner.as_str().into(),
+        contact.into(),
+        incident.server.to_string().into(),
+        incident.named_tool.as_ref().map_or_else(String::new, |tool| tool.to_string()).into(),
+    ];
+    Sample::one(&INCIDENTS_ACTIVE, values)
 }
 
 /// Counts an incident at each status it reaches.

@@ -22,7 +22,7 @@ use crate::model::fact::{Bone, Fact, FactId, Process, Sighting};
 use crate::model::ids::{Arrival, Digest16, Name, Nanos, TraceId};
 
 /// Changes whenever the bytes below mean something else: an older checkpoint is refused then.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 
 /// State as a set of facts.
 #[derive(Default)]
@@ -192,6 +192,7 @@ impl Engine {
         for entry in remains.entries {
             self.incidents.note(entry.server.clone(), entry.id, Some(entry));
         }
+        self.incidents.restored();
         self.recall(now)
     }
 

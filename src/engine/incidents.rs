@@ -7,10 +7,12 @@ use super::records::sort_incidents;
 use crate::incident::{Entry, fold};
 use crate::model::ids::{Digest16, Name, Nanos};
 use crate::model::record::{Incident, digest_of};
-use crate::model::words::Reason;
+use crate::model::words::{IncidentStatus, Reason};
 
 /// Entries kept of one server, the newest.
 const ENTRIES: usize = 10_000;
+/// How often those that stand are looked at within `incident_quiet`, though nothing is heard.
+const LOOKS: u64 = 24;
 
 #[derive(Default)]
 struct OfServer {
@@ -44,6 +46,14 @@ pub struct Incidents {
     servers: BTreeMap<Name, OfServer>,
     told: BTreeMap<Key, Incident>,
     due: BTreeSet<Name>,
+    /// Of each server, those that are neither resolved nor expired.
+    standing: BTreeMap<Name, Vec<Incident>>,
+    /// Whether `standing` is not what it was when last asked for.
+    moved: bool,
+    /// What an earlier process left is to be looked at without waiting for news.
+    restored: bool,
+    /// When those that stand are looked at again, in Unix nanoseconds: time alone ends some.
+    again: Nanos,
 }
 
 impl Incidents {
@@ -62,6 +72,16 @@ impl Incidents {
         self.due.insert(server);
     }
 
+    /// What an earlier process left has all been noted.
+    pub fn restored(&mut self) {
+        self.restored = true;
+    }
+
+    /// Whether there is something to look at though nothing was noted.
+    pub fn waits(&self, now: Nanos) -> bool {
+        self.restored || !self.standing.is_empty() && now >= self.again
+    }
+
     /// Incidents that are not what they were when they were last told.
     /// What stands in `said` an earlier process has told.
     pub fn changed(
@@ -72,10 +92,15 @@ impl Incidents {
         effects: &mut Vec<Effect>,
     ) {
         let mut found = Vec::new();
+        if std::mem::take(&mut self.restored) || now >= self.again {
+            self.due.extend(self.standing.keys().cloned());
+            self.again = now.saturating_add(quiet / LOOKS);
+        }
         for server in std::mem::take(&mut self.due) {
-            if let Some(of) = self.servers.get(&server).filter(|of| of.failed > 0) {
-                found.extend(fold(of.entries.values(), now, quiet));
-            }
+            let of = self.servers.get(&server).filter(|of| of.failed > 0);
+            let all = of.map_or_else(Vec::new, |of| fold(of.entries.values(), now, quiet));
+            self.stand(server, &all);
+            found.extend(all);
         }
         for incident in sort_incidents(found) {
             let Incident { server, layer, reason, discriminator, .. } = incident.clone();
@@ -83,9 +108,38 @@ impl Incidents {
             if self.told.get(&key) != Some(&incident) {
                 let known = said.remove(&digest_of(&incident));
                 self.told.insert(key, incident.clone());
-                effects.extend((!known).then_some(Effect::Incident(incident)));
+                effects.push(match known {
+                    true => Effect::RecalledIncident(incident),
+                    false => Effect::Incident(incident),
+                });
             }
         }
+    }
+
+    fn stand(&mut self, server: Name, all: &[Incident]) {
+        let stands = |incident: &&Incident| {
+            matches!(incident.status, IncidentStatus::Open | IncidentStatus::Recovering)
+        };
+        let standing: Vec<Incident> = all.iter().filter(stands).cloned().collect();
+        if self.standing.get(&server).map_or(&[][..], |known| known) == standing {
+            return;
+        }
+        self.moved = true;
+        match standing.is_empty() {
+            true => self.standing.remove(&server),
+            false => self.standing.insert(server, standing),
+        };
+    }
+
+    /// Those that stand, if they are not those that stood when last asked.
+    pub fn moved(&mut self) -> Option<impl Iterator<Item = &Incident>> {
+        let moved = std::mem::take(&mut self.moved);
+        moved.then(|| self.standing.values().flatten())
+    }
+
+    /// They are to be given out again, as what is said of them may be another.
+    pub fn touch(&mut self) {
+        self.moved = true;
     }
 
     pub fn entries(&self) -> impl Iterator<Item = &Entry> {
@@ -112,7 +166,109 @@ impl Incidents {
         for (_, server) in &servers {
             self.servers.remove(server);
             self.told.retain(|(of, ..), _| of != server);
+            self.moved |= self.standing.remove(server).is_some();
         }
         servers.len() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::incident::{Failure, Passes};
+    use crate::model::ids::{SECOND, SpanId, SpanRef, TraceId};
+    use crate::model::record::FailureLayers;
+    use crate::model::words::{NextStep, Owner, Rung};
+
+    const QUIET: Nanos = 24 * 3600 * SECOND;
+    const T0: Nanos = 1_700_000_000 * SECOND;
+
+    fn entry(fails: bool) -> Entry {
+        let layers = FailureLayers {
+            transport: Rung::Passed,
+            protocol: Rung::Passed,
+            authority: Rung::Passed,
+            execution: if fails { Rung::Failed } else { Rung::Passed },
+            outcome: Rung::Unobserved,
+        };
+        let failure = fails.then(|| Failure {
+            layer: Name::new("execution"),
+            reason: Reason::ToolError,
+            discriminator: Name::some("create_ticket"),
+            owner: Owner::ToolOwner,
+            next_step: NextStep::InspectToolOrInput,
+        });
+        Entry {
+            id: Digest16::of(&[b"one chain"]),
+            server: Name::new("desk"),
+            scope: Name::new("s1"),
+            agent: None,
+            method: Name::new("tools/call"),
+            tool: Name::some("create_ticket"),
+            unknown_tool: false,
+            credential: None,
+            start: T0,
+            time: T0,
+            span: SpanRef { trace: TraceId([1; 16]), span: SpanId([1; 8]) },
+            failure,
+            passes: Passes { layers, catalog: Rung::Unobserved, settled: false },
+        }
+    }
+
+    /// What is told, and what stands if that has changed.
+    fn look(incidents: &mut Incidents, now: Nanos) -> (Vec<Effect>, Option<usize>) {
+        let mut effects = Vec::new();
+        incidents.changed(now, QUIET, &mut BTreeSet::new(), &mut effects);
+        (effects, incidents.moved().map(Iterator::count))
+    }
+
+    fn failed() -> Incidents {
+        let mut incidents = Incidents::default();
+        let entry = entry(true);
+        incidents.note(entry.server.clone(), entry.id, Some(entry));
+        assert_eq!(look(&mut incidents, T0).1, Some(1));
+        incidents
+    }
+
+    #[test]
+    fn time_alone_ends_what_stands() {
+        let mut incidents = failed();
+        assert!(!incidents.waits(T0 + SECOND));
+        let soon = T0 + QUIET / LOOKS;
+        assert!(incidents.waits(soon));
+        assert_eq!(look(&mut incidents, soon), (Vec::new(), None));
+        let later = T0 + QUIET + SECOND;
+        let (told, standing) = look(&mut incidents, later);
+        let expired = |effect: &Effect| match effect {
+            Effect::Incident(incident) => incident.status == IncidentStatus::Expired,
+            _ => false,
+        };
+        assert!(told.len() == 1 && told.iter().all(expired), "{told:?}");
+        assert_eq!(standing, Some(0));
+        assert!(!incidents.waits(later + QUIET));
+    }
+
+    #[test]
+    fn a_failure_that_is_revised_away_stands_no_longer() {
+        let mut incidents = failed();
+        let entry = entry(false);
+        incidents.note(entry.server.clone(), entry.id, Some(entry));
+        assert_eq!(look(&mut incidents, T0 + SECOND).1, Some(0));
+    }
+
+    #[test]
+    fn what_an_earlier_process_left_is_looked_at_at_once_and_told_as_known() {
+        let told: BTreeSet<Digest16> = failed().told().map(digest_of).collect();
+        let mut incidents = Incidents::default();
+        let entry = entry(true);
+        incidents.note(entry.server.clone(), entry.id, Some(entry));
+        assert!(!incidents.waits(T0));
+        incidents.restored();
+        assert!(incidents.waits(T0));
+        let mut effects = Vec::new();
+        incidents.changed(T0, QUIET, &mut told.clone(), &mut effects);
+        assert!(matches!(&effects[..], [Effect::RecalledIncident(_)]), "{effects:?}");
+        assert_eq!(incidents.moved().map(Iterator::count), Some(1));
+        assert!(!incidents.waits(T0));
     }
 }

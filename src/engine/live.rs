@@ -28,6 +28,8 @@ pub enum Effect {
     Session(Session),
     Drift(Drift),
     Incident(Incident),
+    /// An incident as an earlier process has told it already.
+    RecalledIncident(Incident),
     /// A held span may leave: enriched by the latest verdict of a chain, or as it came.
     Release {
         span: SpanRef,
@@ -187,6 +189,7 @@ impl Engine {
     /// Another policy for what is first seen from now on.
     pub fn reload(&mut self, policy: Arc<Policy>) {
         self.tables.reload(policy);
+        self.incidents.touch();
     }
 
     /// Open chains, for the gauge.
@@ -203,6 +206,11 @@ impl Engine {
     pub fn moved_references(&mut self) -> Option<BTreeMap<Name, Arc<References>>> {
         let moved = std::mem::take(&mut self.tables.references_moved);
         moved.then(|| self.tables.references.clone())
+    }
+
+    /// Incidents that are open or recovering, if they are not what they were when last asked.
+    pub fn moved_incidents(&mut self) -> Option<impl Iterator<Item = &Incident>> {
+        self.incidents.moved()
     }
 
     /// The latest revision of a chain.
@@ -317,7 +325,8 @@ impl Engine {
             .map(|(key, _)| key.clone())
             .collect();
         // Records of scopes and servers are computed at most twice in a settle.
-        if ready.is_empty() || !all && now.monotonic < self.recorded.saturating_add(settle / 2) {
+        let early = !all && now.monotonic < self.recorded.saturating_add(settle / 2);
+        if (ready.is_empty() || early) && !self.incidents.waits(now.wall) {
             return;
         }
         self.recorded = now.monotonic;

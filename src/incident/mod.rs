@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::case::Ending;
+use crate::model::findings::Code;
 use crate::model::ids::{Digest16, Name, Nanos, SpanRef};
 use crate::model::record::{FailureLayers, FailureRow, Incident, Verdict};
 use crate::model::words::*;
@@ -24,6 +25,8 @@ pub struct Entry {
     pub agent: Option<Name>,
     pub method: Name,
     pub tool: Option<Name>,
+    /// The scope's complete listing lacks the tool.
+    pub unknown_tool: bool,
     pub credential: Option<Name>,
     pub start: Nanos,
     /// Newest evidence time.
@@ -79,6 +82,7 @@ impl Entry {
             agent: verdict.agent.clone(),
             method: verdict.method.clone(),
             tool: verdict.tool.clone(),
+            unknown_tool: verdict.findings.iter().any(|f| f.code == Code::UnknownTool),
             failure: failure(&credential, ending, verdict),
             credential,
             start: verdict.start_time,
@@ -182,9 +186,14 @@ fn incident(
         (None, Some(_)) => IncidentStatus::Recovering,
         (None, None) => IncidentStatus::Open,
     };
-    let names = |pick: fn(&Entry) -> Option<Name>| {
+    let names = |pick: fn(&Entry) -> Option<Name>| -> Vec<Name> {
         let all: BTreeSet<Name> = failed.iter().filter_map(|entry| pick(entry)).collect();
         all.into_iter().collect()
+    };
+    let tools = names(|entry| entry.tool.clone());
+    let named_tool = match &tools[..] {
+        [tool] if failed.iter().all(|entry| !entry.unknown_tool) => Some(tool.clone()),
+        _ => None,
     };
     Some(Incident {
         layer: layer.clone(),
@@ -194,13 +203,14 @@ fn incident(
         status,
         count: failed.len() as u64,
         agents: names(|entry| entry.agent.clone()),
-        tools: names(|entry| entry.tool.clone()),
+        tools,
         first_seen: first.start,
         last_seen: seen,
         resolved_at: resolved,
         owner: newest.owner,
         next_step: newest.next_step,
         span: last.span,
+        named_tool,
     })
 }
 

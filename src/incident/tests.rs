@@ -27,6 +27,7 @@ fn call(at: u64) -> Entry {
         agent: Name::some("agent"),
         method: Name::new("tools/call"),
         tool: Name::some("create_ticket"),
+        unknown_tool: false,
         credential: None,
         start: T0 + at * SECOND,
         time: T0 + at * SECOND + 1,
@@ -198,4 +199,18 @@ fn order_and_repeats_do_not_matter() {
         more.extend(entries.iter().take(turn).cloned());
         assert_eq!(fold(&more, T0 + 9 * SECOND, QUIET), want);
     }
+}
+
+#[test]
+fn only_a_tool_that_was_listed_may_be_a_label() {
+    let error = |at| failed(at, "execution", Reason::ToolError, "create_ticket");
+    let label = |entries: &[Entry]| {
+        let all = fold(entries, T0 + 9 * SECOND, QUIET);
+        all[0].named_tool.as_ref().map(|tool| tool.to_string())
+    };
+    assert_eq!(label(&[error(1), error(2)]), Some("create_ticket".into()));
+    let made_up = Entry { unknown_tool: true, ..error(2) };
+    assert_eq!(label(&[error(1), made_up]), None);
+    let another = Entry { tool: Name::some("close_ticket"), ..error(2) };
+    assert_eq!(label(&[error(1), another]), None);
 }

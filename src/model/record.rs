@@ -267,6 +267,9 @@ pub struct Incident {
     pub next_step: NextStep,
     #[serde(skip)]
     pub span: SpanRef,
+    /// Its tool, where it has one only and that is no name that a model came up with.
+    #[serde(skip)]
+    pub named_tool: Option<Name>,
 }
 
 /// Over `tools/call`; superseded attempts are left out. Rates are `null` without an attempt.

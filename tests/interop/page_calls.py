@@ -63,7 +63,8 @@ class Calls:
         return span
 
     def call(self, tool="create_ticket", agent="support-agent", server="tickets.example.com", at=None, end="verified", session="desk-1"):
-        """One call, seen from both ends. `end`: verified, missing, tool_error, 401, 503, timeout or answered."""
+        """One call, seen from both ends. `end`: verified, missing, tool_error, invalid_params, 401, scope, 503,
+        expired, timeout or answered."""
         at = at or time.time_ns() - SECOND
         says = {"gen_ai.tool.name": tool, "server.address": server, "mcp.session.id": session}
         ends = {
@@ -72,12 +73,15 @@ class Calls:
             "missing": {"mcp_evidence.call.is_error": False, "mcp_evidence.outcome.status": "missing", "mcp_evidence.outcome.method": "query"},
             "answered": {"mcp_evidence.call.is_error": False},
             "tool_error": {"mcp_evidence.call.is_error": True}, "timeout": {}, "401": {"mcp_evidence.auth.error": "invalid_token"}, "503": {},
+            "scope": {"mcp_evidence.auth.error": "insufficient_scope", "mcp_evidence.auth.scope": "tickets:write"},
+            "expired": {"http.response.status_code": 404}, "invalid_params": {"rpc.response.status_code": "-32602"},
         }
-        error = {"tool_error": "tool_error", "timeout": "timeout", "401": "401", "503": "503"}.get(end)
+        error = {"tool_error": "tool_error", "timeout": "timeout", "401": "401", "503": "503",
+                 "scope": "403", "expired": "404", "invalid_params": "-32602"}.get(end)
         asking = self.request("tools/call", at, says | ends[end], error=error)
         if end == "503":
             asking["attributes"] += attributes({"http.response.status_code": 503})
-        if end in ("401", "503", "timeout"):
+        if end in ("401", "scope", "503", "expired", "timeout"):
             self.post({agent: [asking]})
             return asking["traceId"]
         answering = self.request("tools/call", at + 3 * 10**6, {"gen_ai.tool.name": tool, "mcp.session.id": session}, SECOND // 6,

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use mcp_verdict::config::keys;
 use mcp_verdict::emit::metrics::{self, METRICS};
+use mcp_verdict::model::words::Owner;
 use mcp_verdict::telemetry::registry::{self, PROCESS_METRICS};
 
 const BEGIN: &str = "<!-- generated from the registry by a test -->\n";
@@ -66,4 +67,27 @@ fn line(table: &mut String, name: &str, ending: &str, kind: &str, labels: &[&str
     let name = name.replace('.', "_");
     let labels = labels.join(", ");
     writeln!(table, "| `{name}{ending}` | {kind} | {labels} | {says} |").unwrap();
+}
+
+fn shipped(name: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("otel-config");
+    std::fs::read_to_string(folder.join(name)).unwrap()
+}
+
+#[test]
+fn every_owner_has_an_alert_and_two_receivers() {
+    let (alerts, routes) = (shipped("alerts.yaml"), shipped("alertmanager.yaml"));
+    let groups = alerts.split("- name: ").find(|group| group.starts_with("mcp-verdict-owners"));
+    let owned = groups.expect("the group of owners");
+    for owner in Owner::ALL.iter().filter(|owner| **owner != Owner::None) {
+        let alert = owned.split("- alert: ").filter(|alert| {
+            alert.lines().any(|line| line.trim().ends_with(&format!(", owner: {owner} }}")))
+        });
+        assert_eq!(alert.count(), 1, "alerts.yaml: one alert of {owner}");
+        for receiver in [owner.to_string(), format!("{owner}/over")] {
+            let both = [format!("receiver: {receiver}\n"), format!("- name: {receiver}\n")];
+            let there = both.iter().all(|line| routes.contains(line));
+            assert!(there, "alertmanager.yaml: a route and a receiver {receiver}");
+        }
+    }
 }
