@@ -17,6 +17,7 @@ pub mod process;
 mod records;
 mod release;
 pub mod settings;
+mod stopping;
 pub mod unsaid;
 mod vitals;
 mod watch;
@@ -120,6 +121,8 @@ struct Core {
 pub struct Ended {
     /// Accepted exports that were neither delivered nor kept.
     pub lost: usize,
+    /// Accepted items that were dropped while it ran, because a backend refused them for good.
+    pub dropped: u64,
 }
 
 impl App {
@@ -196,6 +199,7 @@ impl App {
     pub async fn stop(self) -> Ended {
         let deadline = timer() + self.shutdown_timeout;
         let left = || deadline.saturating_duration_since(timer());
+        stopping::say_troubled(&self.core.outbox, self.shutdown_timeout);
         // Requests that had begun get a part of the time; the rest is for deliveries.
         self.receivers.stop(left() / 4).await;
         if let Some(page) = self.page {
@@ -211,7 +215,7 @@ impl App {
         // The last push waits for its own thread: not on ours.
         let last_push = tokio::task::spawn_blocking(move || meters.shutdown());
         let _ = tokio::time::timeout(left() / 2, last_push).await;
-        let owed = outbox.drain(left().mul_f32(0.9)).await;
+        let owed = stopping::drain(&outbox, left().mul_f32(0.9)).await;
         if let Ok(Some(known)) = known {
             let _ = tokio::time::timeout(left(), checkpoints.write_last(known)).await;
         }
@@ -223,7 +227,8 @@ impl App {
         // Marks of the last deliveries: a device that hangs is not waited for.
         let flushed = tokio::task::spawn_blocking(move || last.flush());
         let _ = tokio::time::timeout(left().max(LAST_WRITE), flushed).await;
-        Ended { lost: if log.survives() { 0 } else { owed } }
+        stopping::say_left(&*log);
+        Ended { lost: if log.survives() { 0 } else { owed }, dropped: outbox.lost() }
     }
 }
 

@@ -76,15 +76,25 @@ async fn until_stopped(
     }
     tracing::info!("stopping");
     tokio::select! {
-        ended = app.stop() => match ended.lost {
-            0 => Ended::Done,
-            lost => {
-                tracing::error!(lost, "accepted exports were not delivered in time");
-                Ended::Lost
-            }
-        },
+        ended = app.stop() => how(&ended),
         () = signals.stop() => Ended::Interrupted,
     }
+}
+
+/// Says what was lost.
+fn how(ended: &super::Ended) -> Ended {
+    let super::Ended { lost, dropped } = *ended;
+    if lost > 0 {
+        tracing::error!(lost, "accepted exports were not delivered in time");
+    }
+    if dropped > 0 {
+        tracing::error!(
+            dropped,
+            "accepted items were dropped while it ran: what said `dropped`, and \
+             otelcol_exporter_send_failed_*, tell why"
+        );
+    }
+    if lost > 0 || dropped > 0 { Ended::Lost } else { Ended::Done }
 }
 
 /// For who looks on: where to send, and where else to look.

@@ -8,9 +8,9 @@ use opentelemetry::metrics::Meter;
 use super::Core;
 use super::judging::Judging;
 use crate::emit;
-use crate::export::{self, Outbox};
+use crate::export::{self, Backlog, Outbox};
 use crate::log::{self, Log};
-use crate::telemetry::health::{Health, Report};
+use crate::telemetry::health::{Health, Report, STILL};
 use crate::telemetry::registry;
 
 impl Core {
@@ -25,6 +25,8 @@ impl Core {
         gauge(registry::OUTPUTS_WAITING, Box::new(move || of.waiting() as u64));
         let of = log.clone();
         gauge(registry::STORAGE_BYTES, Box::new(move || of.usage().bytes));
+        let of = log.clone();
+        gauge(registry::STORAGE_PENDING, Box::new(move || of.usage().pending_bytes));
         let of = log.clone();
         gauge(registry::STORAGE_RECORDS, Box::new(move || of.usage().records));
         let of = hold.clone();
@@ -54,7 +56,20 @@ impl Core {
 
 fn lane_report(lane: &export::Lane) -> Report {
     let part = format!("exporter/{}/{}", lane.exporter, lane.signal.name());
-    Report::moving(part, lane.still())
+    match lane.still() {
+        Some(still) if still >= STILL => {
+            let seconds = still.as_secs();
+            Report::not_ready(part, format!("nothing moved for {seconds} s: {}", plight(lane)))
+        }
+        _ => Report::ok(part),
+    }
+}
+
+/// Where a lane sends, why it does not, and what waits for it.
+pub fn plight(lane: &export::Lane) -> String {
+    let cause = lane.trouble().map_or_else(|| "no answer yet".into(), |trouble| trouble.cause);
+    let Backlog { exports, bytes } = lane.waits();
+    format!("{}: {cause}; {exports} exports of {bytes} bytes wait for it", lane.place)
 }
 
 fn storage_report(usage: &log::Usage, backlog: Option<u64>) -> Report {
@@ -86,16 +101,28 @@ fn observe_damage(meter: &Meter, log: &Arc<dyn Log>) {
 }
 
 fn observe_lanes(meter: &Meter, outbox: &Arc<Outbox>) {
+    let labels = |lane: &export::Lane| {
+        let signal = KeyValue::new("signal", lane.signal.name());
+        [KeyValue::new("exporter", lane.exporter.clone()), signal]
+    };
     let of = outbox.clone();
-    let gauge = meter.u64_observable_gauge("otelcol_exporter_queue_size");
-    gauge
+    let size = meter.u64_observable_gauge(registry::EXPORTER_QUEUE);
+    size.with_callback(move |observer| {
+        for lane in of.lanes() {
+            observer.observe(lane.waits().exports as u64, &labels(lane));
+        }
+    })
+    .build();
+    let of = outbox.clone();
+    let bytes = meter.u64_observable_gauge(registry::EXPORTER_BYTES);
+    bytes
         .with_callback(move |observer| {
             for lane in of.lanes() {
-                let labels = [
-                    KeyValue::new("exporter", lane.exporter.clone()),
-                    KeyValue::new("signal", lane.signal.name()),
-                ];
-                observer.observe(lane.waiting() as u64, &labels);
+                for (place, backlog) in ["memory", "storage"].into_iter().zip(lane.backlog()) {
+                    let [exporter, signal] = labels(lane);
+                    let labels = [exporter, signal, KeyValue::new("place", place)];
+                    observer.observe(backlog.bytes as u64, &labels);
+                }
             }
         })
         .build();

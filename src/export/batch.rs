@@ -57,6 +57,12 @@ impl Batch {
         self.parts.iter().map(|part| part.items).sum()
     }
 
+    /// Of its items those that a record of the log stands for.
+    pub fn accepted(&self) -> usize {
+        let accepted = self.parts.iter().filter(|part| part.receipt.is_due());
+        accepted.map(|part| part.items).sum()
+    }
+
     /// Everything in it was delivered or dropped.
     pub fn finish(self) {
         self.parts.into_iter().for_each(|part| part.receipt.finish());

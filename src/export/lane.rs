@@ -1,23 +1,23 @@
 //! One exporter's queue for one signal: nothing in another lane can block it.
 
+mod deliver;
+
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use backon::{BackoffBuilder, ExponentialBuilder};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
-use tokio::time::Instant;
+use tokio::sync::{Notify, Semaphore, watch};
 
-use super::apart::{Mood, apart};
-use super::batch::{Batch, Unsendable, Waiting, form};
+use super::apart::Mood;
+use super::batch::{Batch, Waiting, form};
 use super::client::Client;
 use super::counters::LaneCounters;
 use super::ledger::Ledger;
-use super::outcome::{Outcome, Reason};
 use super::parcel::{Parcel, Receipt};
 use super::settings::Retry;
-use super::shelf::{Behind, Page, Present, Shelved, Taken};
+use super::shelf::{Backlog, Behind, Page, Present, Shelved, Taken};
+use super::trouble::{Standing, Trouble};
 use crate::clock::{monotonic_millis, timer};
 use crate::model::ids::Position;
 use crate::wire::Signal;
@@ -36,6 +36,8 @@ const AGAIN: Duration = Duration::from_millis(20);
 struct Queue {
     waiting: VecDeque<Waiting>,
     behind: Option<Behind>,
+    /// What was left there, as far as it is known.
+    left: Backlog,
 }
 
 /// Queue, slots and client of one exporter and signal.
@@ -43,6 +45,8 @@ pub struct Lane {
     pub index: usize,
     pub exporter: String,
     pub signal: Signal,
+    /// Where it sends, without what may be a secret.
+    pub place: String,
     client: Arc<Client>,
     retry: Retry,
     queue: Mutex<Queue>,
@@ -55,6 +59,9 @@ pub struct Lane {
     counters: LaneCounters,
     unsupported: AtomicBool,
     mood: Mood,
+    trouble: Trouble,
+    /// Items that were accepted and dropped for good.
+    lost: AtomicU64,
     progress: Progress,
     /// Set at the end: waits between tries are cut short.
     hurry: watch::Receiver<bool>,
@@ -80,6 +87,7 @@ pub struct Parts {
     pub index: usize,
     pub exporter: String,
     pub signal: Signal,
+    pub place: String,
     pub client: Arc<Client>,
     pub retry: Retry,
     pub ledger: Arc<Ledger>,
@@ -93,6 +101,7 @@ impl Lane {
             index: parts.index,
             exporter: parts.exporter,
             signal: parts.signal,
+            place: parts.place,
             client: parts.client,
             retry: parts.retry,
             queue: Mutex::default(),
@@ -105,6 +114,8 @@ impl Lane {
             counters: parts.counters,
             unsupported: AtomicBool::new(false),
             mood: Mood::default(),
+            trouble: Trouble::default(),
+            lost: AtomicU64::new(0),
             progress: Progress::default(),
             hurry: parts.hurry,
         }
@@ -126,6 +137,7 @@ impl Lane {
             // Under the lock of the queue: it is taken up after this or not at all.
             self.ledger.shelve(position, self.index);
             queue.behind = Some(Behind::with(queue.behind, position));
+            queue.left.add(parcel.bytes.len());
             drop(queue);
             return self.wake.notify_one();
         }
@@ -185,9 +197,34 @@ impl Lane {
         for Taken { parcel, holds } in &page.taken {
             let Some(position) = parcel.rest_of().filter(|at| !here.contains(at)) else { continue };
             self.ledger.take_up(position, self.index, &shelf.lanes, *holds);
+            queue.left.remove(parcel.bytes.len());
             self.add(&mut queue, parcel);
         }
         queue.behind = queue.behind.and_then(|behind| behind.read(page.up_to));
+        if queue.behind.is_none() {
+            queue.left = Backlog::default();
+        }
+    }
+
+    /// What waits in memory or is on the wire, and what was left in the log.
+    pub fn backlog(&self) -> [Backlog; 2] {
+        [self.present.backlog(), self.queue().left]
+    }
+
+    /// All that waits.
+    pub fn waits(&self) -> Backlog {
+        let [memory, log] = self.backlog();
+        Backlog { exports: memory.exports + log.exports, bytes: memory.bytes + log.bytes }
+    }
+
+    /// What keeps it from delivering, while something does.
+    pub fn trouble(&self) -> Option<Standing> {
+        self.trouble.standing(timer())
+    }
+
+    /// Items that were accepted and dropped for good.
+    pub fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
     }
 
     /// Parcels that wait for a batch.
@@ -242,140 +279,5 @@ impl Lane {
             true => tokio::time::sleep(AGAIN).await,
             false => self.wake.notified().await,
         }
-    }
-
-    fn unsendable(&self, why: Unsendable, items: usize) {
-        let reason = match why {
-            Unsendable::TooLarge => "too_large",
-            Unsendable::Unreadable => "unreadable",
-        };
-        self.dropped(reason, items);
-    }
-
-    fn dropped(&self, reason: Reason, items: usize) {
-        self.counters.failed(reason, items);
-        let (exporter, signal) = (&self.exporter, self.signal.name());
-        tracing::warn!(exporter, signal, reason, items, "dropped");
-    }
-
-    /// Sends a batch, and where it is refused for what it holds the parts of it.
-    async fn deliver(&self, batch: Batch, slot: OwnedSemaphorePermit) {
-        let (began, mut slot) = (timer(), Some(slot));
-        let mut left = vec![batch];
-        while let Some(batch) = left.pop() {
-            let Some(outcome) = self.attempt(&batch, began, &mut slot).await else { return };
-            let Outcome::Unfit(reason) = outcome else {
-                self.end(&outcome, &batch);
-                self.finish(batch, left.is_empty());
-                continue;
-            };
-            self.mood.refused();
-            match apart(batch, self.signal, &self.mood) {
-                Ok(parts) => {
-                    self.counters.retried(reason);
-                    left.extend(parts);
-                }
-                Err(whole) => {
-                    self.dropped(reason, whole.items());
-                    self.finish(whole, left.is_empty());
-                }
-            }
-        }
-    }
-
-    /// Sends one request until its outcome is final; `None` at the end of the process.
-    async fn attempt(
-        &self,
-        batch: &Batch,
-        began: Instant,
-        slot: &mut Option<OwnedSemaphorePermit>,
-    ) -> Option<Outcome> {
-        let mut backoff = ExponentialBuilder::default()
-            .with_min_delay(self.retry.initial_interval)
-            .with_max_delay(self.retry.max_interval)
-            .with_jitter()
-            .without_max_times()
-            .build();
-        loop {
-            if slot.is_none() {
-                *slot = Some(self.slots.clone().acquire_owned().await.ok()?);
-            }
-            let outcome = self.client.send(self.signal, batch).await;
-            drop(slot.take());
-            let Outcome::Again { reason, after } = outcome else { return Some(outcome) };
-            self.counters.retried(reason);
-            let delay = backoff.next().unwrap_or(self.retry.max_interval);
-            let wait = after.map_or(delay, |after| after.max(delay));
-            if self.gives_up(began.elapsed() + wait) {
-                return Some(Outcome::Refused("retries_exhausted"));
-            }
-            self.pause(wait).await;
-        }
-    }
-
-    /// Everything in a batch was delivered or dropped; `last`: and in all that it was a part of.
-    fn finish(&self, batch: Batch, last: bool) {
-        if last {
-            self.progress.taken.fetch_sub(1, Ordering::Relaxed);
-        }
-        self.progress.moved();
-        batch.finish();
-    }
-
-    fn gives_up(&self, elapsed: Duration) -> bool {
-        let most = self.retry.max_elapsed_time;
-        !self.retry.enabled || (!most.is_zero() && elapsed > most)
-    }
-
-    /// Waits, at the end of the process only briefly.
-    async fn pause(&self, wait: Duration) {
-        let mut hurry = self.hurry.clone();
-        let until = timer() + wait;
-        let hurried = async {
-            // The sender lives as long as the lanes.
-            let _ = hurry.wait_for(|hurry| *hurry).await;
-            tokio::time::sleep(Duration::from_millis(250)).await;
-        };
-        tokio::select! {
-            () = tokio::time::sleep_until(until) => {}
-            () = hurried => {}
-        }
-    }
-
-    /// Counts a final outcome.
-    fn end(&self, outcome: &Outcome, batch: &Batch) {
-        let items = batch.items();
-        match *outcome {
-            Outcome::Accepted { rejected, warned } => {
-                self.mood.took();
-                let rejected = usize::try_from(rejected).unwrap_or(items).min(items);
-                self.counters.sent(items - rejected);
-                if rejected > 0 {
-                    self.dropped("partial_success", rejected);
-                } else if warned {
-                    let (exporter, signal) = (&self.exporter, self.signal.name());
-                    tracing::warn!(exporter, signal, "the backend took a batch with a warning");
-                }
-            }
-            Outcome::Refused(reason) | Outcome::Unfit(reason) => self.dropped(reason, items),
-            Outcome::Unsupported(reason) => self.unsupported(reason, items),
-            Outcome::Again { .. } => {}
-        }
-    }
-
-    /// Said once, with what to write; counted always.
-    fn unsupported(&self, reason: Reason, items: usize) {
-        self.counters.failed(reason, items);
-        if self.unsupported.swap(true, Ordering::Relaxed) {
-            return;
-        }
-        let (exporter, signal) = (&self.exporter, self.signal.name());
-        tracing::warn!(
-            exporter,
-            signal,
-            reason,
-            "the backend takes no {signal}: they are dropped and counted; leave {exporter} out of \
-             them with `service: {{ {signal}: [] }}`, or name exporters that take them there"
-        );
     }
 }

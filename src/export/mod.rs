@@ -19,6 +19,7 @@ mod page;
 mod parcel;
 pub mod settings;
 mod shelf;
+mod trouble;
 
 pub use client::{ExporterError, tls_config};
 pub use counters::Counters;
@@ -27,4 +28,4 @@ pub use lane::Lane;
 pub use ledger::Ledger;
 pub use outbox::Outbox;
 pub use parcel::{Due, Parcel};
-pub use shelf::{Page, Shelf, Taken};
+pub use shelf::{Backlog, Page, Shelf, Taken};

@@ -59,6 +59,7 @@ impl Outbox {
                 index,
                 exporter: exporter.name.clone(),
                 signal,
+                place: client::place(&exporter.kind, signal),
                 client: client(&exporter.name),
                 retry: client::retry(&exporter.kind),
                 ledger: ledger.clone(),
@@ -121,6 +122,11 @@ impl Outbox {
                 self.lanes[*lane].push(parcel);
             }
         }
+    }
+
+    /// Items that were accepted and dropped for good, by any exporter.
+    pub fn lost(&self) -> u64 {
+        self.lanes.iter().map(|lane| lane.lost()).sum()
     }
 
     /// Waits until everything is delivered or dropped, at most so long. Returns how many records

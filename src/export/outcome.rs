@@ -24,6 +24,39 @@ pub enum Outcome {
     Unsupported(Reason),
 }
 
+/// One attempt: how it ended, and why in words for people where the reason is not enough.
+#[derive(Debug)]
+pub struct Attempt {
+    pub outcome: Outcome,
+    pub detail: Option<String>,
+}
+
+impl From<Outcome> for Attempt {
+    fn from(outcome: Outcome) -> Self {
+        Attempt { outcome, detail: None }
+    }
+}
+
+impl Attempt {
+    /// Nothing was answered, because of an error.
+    pub fn broken(reason: Reason, error: &(dyn std::error::Error + 'static)) -> Self {
+        let outcome = Outcome::Again { reason, after: None };
+        Attempt { outcome, detail: Some(innermost(error)) }
+    }
+}
+
+/// Characters of an error that are worth a line.
+const WORDS: usize = 200;
+
+/// What an error comes from. Those around it only name layers of libraries, and some a URL.
+fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut error = error;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error.to_string().chars().filter(|c| !c.is_control()).take(WORDS).collect()
+}
+
 /// A word for metrics and logs: `grpc_<code>`, `http_<status>`, or one of ours.
 pub type Reason = &'static str;
 
@@ -236,6 +269,25 @@ mod tests {
         let statuses: Vec<u16> =
             (100..600).filter(|s| unfit(of_http(*s, &HeaderMap::new(), now))).collect();
         assert_eq!(statuses, [400, 413, 422, 500]);
+    }
+
+    #[test]
+    fn of_an_error_the_innermost_is_told() {
+        #[derive(Debug)]
+        struct Outer(std::io::Error);
+        impl std::fmt::Display for Outer {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("http://user:secret@backend/ cannot be reached")
+            }
+        }
+        impl std::error::Error for Outer {
+            fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+                Some(&self.0)
+            }
+        }
+        let long = format!("refused\n{}", "x".repeat(1_000));
+        let told = innermost(&Outer(std::io::Error::other(long)));
+        assert!(told.starts_with("refusedx") && told.len() == WORDS, "{told}");
     }
 
     #[test]

@@ -84,6 +84,11 @@ impl Receipt {
         self.inner.pieces.fetch_add(more, Ordering::Relaxed);
     }
 
+    /// Whether any record waits for it: none does for what we make and can make again.
+    pub fn is_due(&self) -> bool {
+        !self.inner.dues.is_empty()
+    }
+
     /// One piece was delivered, or dropped with a reason.
     pub fn finish(self) {
         if self.inner.pieces.fetch_sub(1, Ordering::AcqRel) == 1 {

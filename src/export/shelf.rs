@@ -74,10 +74,31 @@ impl Behind {
     }
 }
 
+/// How much waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Backlog {
+    pub exports: usize,
+    /// In the codings in which they wait.
+    pub bytes: usize,
+}
+
+impl Backlog {
+    pub fn add(&mut self, bytes: usize) {
+        self.exports += 1;
+        self.bytes += bytes;
+    }
+
+    pub fn remove(&mut self, bytes: usize) {
+        self.exports = self.exports.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(bytes);
+    }
+}
+
 /// What a lane has in memory: waiting, on the wire, or waiting to be tried again.
 #[derive(Default)]
 pub struct Present {
     bytes: AtomicUsize,
+    parcels: AtomicUsize,
     /// Records whose rest it is.
     rests: Mutex<BTreeSet<Position>>,
 }
@@ -92,6 +113,7 @@ pub struct Load {
 impl Present {
     pub fn load(self: &Arc<Self>, bytes: usize, rest: Option<Position>) -> Load {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.parcels.fetch_add(1, Ordering::Relaxed);
         if let Some(position) = rest {
             self.rests.lock().unwrap_or_else(PoisonError::into_inner).insert(position);
         }
@@ -104,6 +126,12 @@ impl Present {
         bytes == 0 || bytes.saturating_add(more) <= bound
     }
 
+    pub fn backlog(&self) -> Backlog {
+        let exports = self.parcels.load(Ordering::Relaxed);
+        Backlog { exports, bytes: self.bytes.load(Ordering::Relaxed) }
+    }
+
+    /// The records whose rest it is.
     pub fn here(&self) -> BTreeSet<Position> {
         self.rests.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -112,6 +140,7 @@ impl Present {
 impl Drop for Load {
     fn drop(&mut self) {
         self.of.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.of.parcels.fetch_sub(1, Ordering::Relaxed);
         if let Some(position) = self.rest {
             self.of.rests.lock().unwrap_or_else(PoisonError::into_inner).remove(&position);
         }
@@ -144,6 +173,7 @@ mod tests {
         let second = present.load(3, None);
         assert!(present.fits(1, 10) && !present.fits(2, 10));
         assert_eq!(present.here(), [Position(1)].into());
+        assert_eq!(present.backlog(), Backlog { exports: 2, bytes: 9 });
         drop(first);
         assert!(present.fits(7, 10) && present.here().is_empty());
         drop(second);

@@ -27,15 +27,24 @@ const fn gauge(name: &'static str, labels: &'static [&'static str], says: &'stat
 
 pub const HELD_BYTES: &str = "mcp_verdict.held.bytes";
 pub const STORAGE_BYTES: &str = "mcp_verdict.storage.bytes";
+pub const STORAGE_PENDING: &str = "mcp_verdict.storage.pending_bytes";
 pub const STORAGE_RECORDS: &str = "mcp_verdict.storage.records";
 pub const STORAGE_DAMAGED: &str = "mcp_verdict.storage.damaged";
 pub const ENGINE_QUEUE: &str = "mcp_verdict.engine.queue";
 pub const OUTPUTS_WAITING: &str = "mcp_verdict.outputs.waiting";
+pub const EXPORTER_QUEUE: &str = "otelcol_exporter_queue_size";
+pub const EXPORTER_BYTES: &str = "mcp_verdict.exporter.bytes";
 
 /// How the process does.
 pub const PROCESS_METRICS: &[Row] = &[
     gauge(HELD_BYTES, &[], "Copies of spans that wait for their verdict."),
-    gauge(STORAGE_BYTES, &[], "Bytes that count against storage.max_size."),
+    gauge(
+        STORAGE_BYTES,
+        &[],
+        "Bytes that count against storage.max_size: on disk all files, with those of what is done \
+         and not in a checkpoint yet, and the room kept for the next checkpoint.",
+    ),
+    gauge(STORAGE_PENDING, &[], "Bytes of records that are not done: what waits."),
     gauge(STORAGE_RECORDS, &[], "Records that are not done."),
     counter(STORAGE_DAMAGED, &["kind"], "What was found damaged, or left out, by kind."),
     gauge(ENGINE_QUEUE, &[], "Exports that wait for the engine."),
@@ -91,7 +100,16 @@ pub const PROCESS_METRICS: &[Row] = &[
         "Samples dropped.",
     ),
     counter("otelcol_exporter_retries", &["exporter", "reason"], "Attempts to be repeated."),
-    gauge("otelcol_exporter_queue_size", &["exporter", "signal"], "Parcels that wait."),
+    gauge(
+        EXPORTER_QUEUE,
+        &["exporter", "signal"],
+        "Exports that wait or are on the wire, in memory and in the log.",
+    ),
+    gauge(
+        EXPORTER_BYTES,
+        &["exporter", "signal", "place"],
+        "Bytes of them, by place: memory, or storage, from where they are read back.",
+    ),
 ];
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
 
 use crate::export::batch::Batch;
-use crate::export::outcome::Outcome;
+use crate::export::outcome::{Attempt, Outcome};
 use crate::export::settings::Show;
 use crate::model::attributes::VERDICT_PREFIX;
 use crate::show::terminal;
@@ -24,8 +24,8 @@ impl Console {
         Console { show, table: Mutex::default() }
     }
 
-    pub async fn send(&self, signal: Signal, batch: &Batch) -> Outcome {
-        let Ok(plain) = batch.plain() else { return Outcome::Unfit("unreadable") };
+    pub async fn send(&self, signal: Signal, batch: &Batch) -> Attempt {
+        let Ok(plain) = batch.plain() else { return Outcome::Unfit("unreadable").into() };
         let mut text = Vec::new();
         // Writing to memory cannot fail.
         let _ = self.print(signal, &plain, &mut text);
@@ -36,7 +36,7 @@ impl Console {
         });
         // One that went away is no reason to hold back what other exporters get.
         let _ = printed.await;
-        Outcome::Accepted { rejected: 0, warned: false }
+        Outcome::Accepted { rejected: 0, warned: false }.into()
     }
 
     fn print(&self, signal: Signal, export: &[u8], out: &mut dyn Write) -> io::Result<()> {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Fault;
 use crate::export::batch::Batch;
-use crate::export::outcome::Outcome;
+use crate::export::outcome::{Attempt, Outcome};
 use crate::export::settings;
 use crate::wire::{Signal, json};
 
@@ -36,8 +36,8 @@ impl File {
         Ok(File { writer: Arc::new(Mutex::new(writer)) })
     }
 
-    pub async fn send(&self, signal: Signal, batch: &Batch) -> Outcome {
-        let Ok(plain) = batch.plain() else { return Outcome::Unfit("unreadable") };
+    pub async fn send(&self, signal: Signal, batch: &Batch) -> Attempt {
+        let Ok(plain) = batch.plain() else { return Outcome::Unfit("unreadable").into() };
         let writer = self.writer.clone();
         let written = tokio::task::spawn_blocking(move || {
             let mut line = json::from_protobuf(signal, &plain);
@@ -45,8 +45,9 @@ impl File {
             writer.lock().unwrap_or_else(PoisonError::into_inner).write(&line)
         });
         match written.await {
-            Ok(Ok(())) => Outcome::Accepted { rejected: 0, warned: false },
-            _ => Outcome::Again { reason: "not_written", after: None },
+            Ok(Ok(())) => Outcome::Accepted { rejected: 0, warned: false }.into(),
+            Ok(Err(error)) => Attempt::broken("not_written", &error),
+            Err(error) => Attempt::broken("not_written", &error),
         }
     }
 }

@@ -20,7 +20,7 @@ use tower::{Service, ServiceExt};
 use super::connect::Connector;
 use super::{Fault, USER_AGENT, tls};
 use crate::export::batch::Batch;
-use crate::export::outcome::{self, Outcome};
+use crate::export::outcome::{self, Attempt, Outcome};
 use crate::export::settings::{Auth, Otlp};
 use crate::wire::Signal;
 use crate::wire::inflate::Coding;
@@ -47,12 +47,14 @@ impl Grpc {
         })
     }
 
-    pub async fn send(&self, signal: Signal, batch: &Batch) -> Outcome {
-        let Ok(parts) = batch.encode(self.coding) else { return Outcome::Unfit("unreadable") };
+    pub async fn send(&self, signal: Signal, batch: &Batch) -> Attempt {
+        let Ok(parts) = batch.encode(self.coding) else {
+            return Outcome::Unfit("unreadable").into();
+        };
         let request = self.request(signal, parts);
         match tokio::time::timeout(self.timeout, self.call(request)).await {
-            Ok(outcome) => outcome,
-            Err(_) => Outcome::Again { reason: "timeout", after: None },
+            Ok(attempt) => attempt,
+            Err(_) => Outcome::Again { reason: "timeout", after: None }.into(),
         }
     }
 
@@ -70,16 +72,15 @@ impl Grpc {
         request
     }
 
-    async fn call(&self, request: Request<tonic::body::Body>) -> Outcome {
+    async fn call(&self, request: Request<tonic::body::Body>) -> Attempt {
         let mut channel = self.channel.clone();
-        let unreachable = Outcome::Again { reason: "unreachable", after: None };
-        let Ok(ready) = channel.ready().await else { return unreachable };
+        let ready = match channel.ready().await {
+            Ok(ready) => ready,
+            Err(error) => return Attempt::broken("unreachable", &error),
+        };
         match ready.call(request).await {
-            Ok(response) => read(response).await,
-            Err(error) => {
-                tracing::debug!(%error, "a call did not reach the backend");
-                unreachable
-            }
+            Ok(response) => read(response).await.into(),
+            Err(error) => Attempt::broken("unreachable", &error),
         }
     }
 }

@@ -3,12 +3,12 @@
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
-use reqwest::redirect::{Attempt, Policy};
+use reqwest::redirect::{self, Policy};
 use reqwest::{Response, Url};
 
 use super::{Fault, USER_AGENT, tls};
 use crate::export::batch::Batch;
-use crate::export::outcome::{self, Outcome};
+use crate::export::outcome::{self, Attempt, Outcome};
 use crate::export::settings::{Encoding, Otlp};
 use crate::wire::inflate::{Coding, deflate};
 use crate::wire::{Signal, json};
@@ -66,13 +66,15 @@ impl Http {
         }
     }
 
-    pub async fn send(&self, signal: Signal, batch: &Batch) -> Outcome {
-        let Some(body) = self.body(signal, batch) else { return Outcome::Unfit("unreadable") };
+    pub async fn send(&self, signal: Signal, batch: &Batch) -> Attempt {
+        let Some(body) = self.body(signal, batch) else {
+            return Outcome::Unfit("unreadable").into();
+        };
         let url = self.urls[signal as usize].clone();
         let request = self.client.post(url).headers(self.headers.clone()).body(body);
         match request.send().await {
             Ok(response) => read(response).await,
-            Err(error) => lost(&error),
+            Err(error) => lost(error),
         }
     }
 
@@ -88,10 +90,11 @@ impl Http {
     }
 }
 
-async fn read(mut response: Response) -> Outcome {
+async fn read(mut response: Response) -> Attempt {
     let status = response.status();
     if !status.is_success() {
-        return outcome::of_http(status.as_u16(), response.headers(), crate::clock::system());
+        let (headers, now) = (response.headers(), crate::clock::system());
+        return outcome::of_http(status.as_u16(), headers, now).into();
     }
     let mut body = Vec::new();
     loop {
@@ -100,26 +103,26 @@ async fn read(mut response: Response) -> Outcome {
                 body.extend_from_slice(&chunk);
             }
             Ok(Some(_)) | Ok(None) => break,
-            Err(error) => return lost(&error),
+            Err(error) => return lost(error),
         }
     }
     let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     match kind.is_some_and(|kind| kind.to_ascii_lowercase().starts_with("application/json")) {
-        true => outcome::accepted_json(&body),
-        false => outcome::accepted(&body),
+        true => outcome::accepted_json(&body).into(),
+        false => outcome::accepted(&body).into(),
     }
 }
 
 /// No answer, or half of one.
-fn lost(error: &reqwest::Error) -> Outcome {
+fn lost(error: reqwest::Error) -> Attempt {
     let reason = match () {
         () if error.is_timeout() => "timeout",
         () if error.is_connect() => "unreachable",
         // The backend sends us in circles, or elsewhere: that does not end by trying again.
-        () if error.is_redirect() => return Outcome::Refused("http_3xx"),
+        () if error.is_redirect() => return Outcome::Refused("http_3xx").into(),
         () => "connection_lost",
     };
-    Outcome::Again { reason, after: None }
+    Attempt::broken(reason, &error.without_url())
 }
 
 fn url(otlp: &Otlp, signal: Signal) -> Result<Url, ()> {
@@ -137,7 +140,7 @@ fn url(otlp: &Otlp, signal: Signal) -> Result<Url, ()> {
 }
 
 /// Headers may hold keys: they go to no other host, and from TLS to no plaintext.
-fn follow(attempt: Attempt<'_>) -> reqwest::redirect::Action {
+fn follow(attempt: redirect::Attempt<'_>) -> redirect::Action {
     let next = attempt.url();
     let safe = attempt.previous().first().is_some_and(|first| {
         first.host_str() == next.host_str()

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::batch::Batch;
-use super::outcome::Outcome;
+use super::outcome::Attempt;
 use super::settings::{Compression, Exporter, Kind, Retry};
 use crate::wire::Signal;
 use crate::wire::inflate::Coding;
@@ -89,7 +89,7 @@ impl Client {
     }
 
     /// One attempt.
-    pub async fn send(&self, signal: Signal, batch: &Batch) -> Outcome {
+    pub async fn send(&self, signal: Signal, batch: &Batch) -> Attempt {
         match self {
             Client::Grpc(client) => client.send(signal, batch).await,
             Client::Http(client) => client.send(signal, batch).await,
@@ -97,6 +97,24 @@ impl Client {
             Client::Console(client) => client.send(signal, batch).await,
         }
     }
+}
+
+/// Where an exporter sends a signal, for people: of a URL scheme, host and port alone, since all
+/// else of it may be a secret.
+pub fn place(kind: &Kind, signal: Signal) -> String {
+    let whole = match kind {
+        Kind::Grpc(otlp) => &otlp.endpoint,
+        Kind::Http(otlp, _) => {
+            let own = otlp.signal_endpoints.iter().find(|(of, _)| *of == signal);
+            own.map_or(&otlp.endpoint, |(_, url)| url)
+        }
+        Kind::File(file) => return file.path.display().to_string(),
+        Kind::Console(_) => return "the standard output".into(),
+    };
+    let Ok(url) = reqwest::Url::parse(whole) else { return "its endpoint".into() };
+    let host = url.host_str().unwrap_or_default();
+    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    format!("{}://{host}{port}", url.scheme())
 }
 
 /// How an exporter repeats; files and the console do so quickly and for ever.
@@ -122,3 +140,28 @@ fn coding(compression: Compression) -> Coding {
 
 /// Our name towards backends.
 const USER_AGENT: &str = concat!("mcp-verdict/", env!("CARGO_PKG_VERSION"));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::export::settings::{Encoding, Otlp};
+
+    #[test]
+    fn of_a_url_only_what_is_no_secret_is_told() {
+        let otlp = |endpoint: &str| Otlp { endpoint: endpoint.into(), ..Otlp::default() };
+        for (endpoint, want) in [
+            ("http://127.0.0.1:4317", "http://127.0.0.1:4317"),
+            ("https://user:pass@otlp.example.com:443/key/x?api=y", "https://otlp.example.com"),
+            ("https://user@[::1]:4318/", "https://[::1]:4318"),
+            ("nonsense", "its endpoint"),
+        ] {
+            let kind = Kind::Http(otlp(endpoint), Encoding::Proto);
+            assert_eq!(place(&kind, Signal::Traces), want);
+            assert_eq!(place(&Kind::Grpc(otlp(endpoint)), Signal::Logs), want);
+        }
+        let signal_endpoints = vec![(Signal::Logs, "http://logs:1/secret".into())];
+        let kind = Kind::Http(Otlp { signal_endpoints, ..otlp("http://all:2") }, Encoding::Proto);
+        assert_eq!(place(&kind, Signal::Logs), "http://logs:1");
+        assert_eq!(place(&kind, Signal::Traces), "http://all:2");
+    }
+}

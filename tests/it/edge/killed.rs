@@ -20,6 +20,11 @@ pub struct Process {
     pub url: String,
     /// Where gRPC is received.
     pub grpc: String,
+    /// Where health and metrics are.
+    pub health: String,
+    pub metrics: String,
+    /// What it said since it was ready, one line each.
+    pub told: Arc<Mutex<Vec<String>>>,
 }
 
 fn command(backend: &str, directory: &Path) -> Command {
@@ -63,8 +68,13 @@ impl Process {
             format!("http://{}", address.trim_start_matches("Some(").trim_end_matches(')'))
         };
         let url = format!("{}/v1/traces", address("http"));
-        std::thread::spawn(move || lines.for_each(drop));
-        Process { child, url, grpc: address("grpc") }
+        let told = Arc::<Mutex<Vec<String>>>::default();
+        let listening = told.clone();
+        std::thread::spawn(move || {
+            lines.map_while(Result::ok).for_each(|line| listening.lock().unwrap().push(line));
+        });
+        let (grpc, health, metrics) = (address("grpc"), address("health"), address("metrics"));
+        Process { child, url, grpc, health, metrics, told }
     }
 
     pub fn id(&self) -> u32 {
@@ -75,11 +85,27 @@ impl Process {
         drop(self);
     }
 
-    /// Asks it to end and waits until it has.
-    pub fn stop(mut self) {
+    /// Asks it to end and waits until it has, with nothing lost.
+    pub fn stop(self) {
+        assert_eq!(self.end(), Some(0));
+    }
+
+    /// Asks it to end and waits until it has. Its exit code.
+    pub fn end(mut self) -> Option<i32> {
+        self.ask_to_end();
+        self.child.wait().unwrap().code()
+    }
+
+    pub fn ask_to_end(&self) {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").arg(&pid).status().unwrap().success());
-        assert_eq!(self.child.wait().unwrap().code(), Some(0));
+    }
+
+    /// The lines so far that say this, as JSON.
+    pub fn said(&self, what: &str) -> Vec<serde_json::Value> {
+        let lines = self.told.lock().unwrap();
+        let said = lines.iter().filter(|line| line.contains(what));
+        said.map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     pub async fn send(&self, service: &str, spans: Vec<Span>) {

@@ -8,6 +8,7 @@ mod delivery;
 mod judged;
 mod killed;
 mod kills;
+mod oncall;
 mod outage;
 mod overload;
 mod poison;

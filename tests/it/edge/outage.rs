@@ -50,8 +50,15 @@ async fn what_does_not_fit_into_memory_waits_on_disk() {
     assert!(backend.spans().is_empty());
     let waiting = program.metric("mcp_verdict_storage_records", &[]).await;
     assert!(waiting >= EXPORTS as f64, "{waiting}");
-    let queued = program.metric("otelcol_exporter_queue_size", &["traces", "otlp_http\""]).await;
-    assert!(queued < EXPORTS as f64 / 4.0, "{queued} parcels lie in memory");
+    let of = ["traces", "otlp_http\""];
+    let queued = program.metric("otelcol_exporter_queue_size", &of).await;
+    assert!(queued >= EXPORTS as f64, "{queued} exports wait");
+    let bytes = |place: &'static str| {
+        let program = &program;
+        async move { program.metric("mcp_verdict_exporter_bytes", &[of[0], of[1], place]).await }
+    };
+    let (memory, storage) = (bytes("memory").await, bytes("storage").await);
+    assert!(memory < 5e6 && storage > 15e6, "{memory} in memory, {storage} in the log");
     backend.set_dead(false);
     backend.until(60, "everything", |b| arrived(b) == sent.len()).await;
     for backend in [&backend, &other] {
@@ -66,7 +73,8 @@ async fn what_does_not_fit_into_memory_waits_on_disk() {
         assert!(times.values().all(|times| *times == 1), "{times:?}");
     }
     let end = Instant::now() + Duration::from_secs(20);
-    while program.metric("mcp_verdict_storage_records", &[]).await > 0.0 {
+    let left = ["mcp_verdict_storage_records", "otelcol_exporter_queue_size"];
+    while program.metric(left[0], &[]).await + program.metric(left[1], &[]).await > 0.0 {
         assert!(Instant::now() < end, "something is owed for ever");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
