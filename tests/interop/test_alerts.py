@@ -90,7 +90,7 @@ def test_every_alert_says_what_to_do_and_who_does_it():
             assert set(re.findall(r"\$labels\.(\w+)", text)) <= labels, (rule["alert"], text)
 
 
-COURSES = ["alerts.test.yaml", "alerts-slow.test.yaml"]
+COURSES = ["alerts.test.yaml", "alerts-slow.test.yaml", "alerts-from-events.test.yaml"]
 
 
 @pytest.mark.parametrize("name", COURSES)
@@ -113,7 +113,7 @@ def test_every_alert_has_a_case_in_which_it_fires_and_one_in_which_it_does_not()
             here = set().union(*checks)
             fires |= here
             silent |= {alert for alert in here if any(alert not in check for check in checks)}
-    wanted = {variant(rule) for rule in rules("alerts.yaml")}
+    wanted = {variant(rule) for name in ("alerts.yaml", "alerts-from-events.yaml") for rule in rules(name)}
     assert wanted <= fires, wanted - fires
     assert wanted <= silent, wanted - silent
 
@@ -130,7 +130,7 @@ def routed(labels):
 
 
 def test_every_alert_has_a_receiver_of_its_owner():
-    for rule in rules("alerts.yaml"):
+    for rule in rules("alerts.yaml") + rules("alerts-from-events.yaml"):
         for owner in [rule["labels"]["owner"]] if "owner" in rule["labels"] else OWNERS:
             over = "/over" if rule["alert"] == "McpIncidentUnresolved" else ""
             assert routed({"alertname": rule["alert"], **rule["labels"], "owner": owner}) == owner + over

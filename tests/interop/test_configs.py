@@ -31,7 +31,8 @@ def test_a_mistake_is_found(binary, tmp_path):
     assert "setle" in done.stderr and "settle" in done.stderr
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in CONFIGS.glob("collector-*.yaml")))
+@pytest.mark.parametrize("name", sorted(path.name for path in CONFIGS.glob("collector-*.yaml"))
+                         + ["count-connector.yaml", "tail-sampling.yaml"])
 def test_collector_accepts(peers, name):
     accepts([peers.collector, "validate", "--config", CONFIGS / name])
 
@@ -41,8 +42,8 @@ def test_jaeger_accepts(peers):
 
 
 def test_prometheus_accepts():
-    accepts(["promtool", "check", "config", CONFIGS / "prometheus.yaml"])
-    accepts(["promtool", "check", "rules", CONFIGS / "alerts.yaml", CONFIGS / "recording.yaml"])
+    for name in ("prometheus.yaml", "prometheus-from-events.yaml"):
+        accepts(["promtool", "check", "config", CONFIGS / name])
 
 
 def documented_metrics():
