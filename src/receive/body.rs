@@ -9,6 +9,7 @@ use http_body_util::BodyExt;
 
 use super::Refusal;
 use super::budget::Share;
+use crate::clock::timer;
 
 /// From the first bytes of a body to how long it may be.
 pub type Announced<'a> = &'a (dyn Fn(&[u8]) -> Result<usize, Refusal> + Sync);
@@ -20,7 +21,7 @@ pub struct Gather<'a> {
     pub limit: usize,
     /// The setting that the limit is, for the refusal.
     pub setting: &'static str,
-    /// Longest time between two pieces.
+    /// Longest time between two pieces, as far as anybody listened.
     pub silence: Duration,
     /// Looks at the first bytes, once so many are there, and says how long the body may be.
     pub announced: Option<(usize, Announced<'a>)>,
@@ -85,20 +86,32 @@ impl Gathered {
 /// When a sender that met a full budget may come again.
 pub const COME_BACK: Duration = Duration::from_secs(1);
 
+/// Into so many waits a silence is divided. A wait that took longer, because the machine or the
+/// process stood still, counts as one: what came meanwhile is yet to be read.
+const WAITS: u32 = 10;
+
 async fn next<B>(body: &mut B, silence: Duration) -> Result<Option<Bytes>, Refusal>
 where
     B: Body<Data = Bytes> + Unpin,
 {
+    let wait = silence / WAITS;
+    let mut listened = Duration::ZERO;
     loop {
-        let frame = match tokio::time::timeout(silence, body.frame()).await {
-            Err(_) => return Err(Refusal::Silent(silence)),
+        let began = timer();
+        let frame = tokio::time::timeout(wait, body.frame()).await;
+        match frame {
             Ok(None) => return Ok(None),
             Ok(Some(Err(_))) => return Err(Refusal::Framing("the body was broken off")),
-            Ok(Some(Ok(frame))) => frame,
-        };
-        match frame.into_data() {
-            Ok(data) if data.has_remaining() => return Ok(Some(data)),
-            _ => continue,
+            Ok(Some(Ok(frame))) => match frame.into_data() {
+                Ok(data) if data.has_remaining() => return Ok(Some(data)),
+                // What brings no byte is silence too.
+                _ => {}
+            },
+            Err(_) => {}
+        }
+        listened += began.elapsed().min(wait);
+        if listened >= silence {
+            return Err(Refusal::Silent(silence));
         }
     }
 }
@@ -125,6 +138,11 @@ where
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+
+    use http_body::Frame;
     use http_body_util::Full;
 
     use super::super::budget::Budget;
@@ -135,6 +153,60 @@ mod tests {
         let silence = Duration::from_secs(1);
         let how = Gather { share: &mut share, limit, setting: "limit", silence, announced: None };
         gather(&mut Full::new(Bytes::from(vec![7; size])), how).await
+    }
+
+    /// A body that waits for what is sent.
+    struct Late(tokio::sync::mpsc::UnboundedReceiver<Bytes>);
+
+    impl Body for Late {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            self.0.poll_recv(context).map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
+        }
+    }
+
+    async fn read_late(mut late: Late) -> Result<Bytes, Refusal> {
+        let mut share = Budget::new(1 << 20).share();
+        let silence = Duration::from_millis(500);
+        let (limit, setting) = (1 << 20, "limit");
+        gather(&mut late, Gather { share: &mut share, limit, setting, silence, announced: None })
+            .await
+    }
+
+    #[tokio::test]
+    async fn silence_is_refused_and_empty_frames_are_silence() {
+        let (sender, late) = tokio::sync::mpsc::unbounded_channel();
+        let began = timer();
+        let empty = tokio::spawn(async move {
+            while sender.send(Bytes::new()).is_ok() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        });
+        let refused = read_late(Late(late)).await;
+        assert_eq!(refused, Err(Refusal::Silent(Duration::from_millis(500))));
+        assert!(began.elapsed() >= Duration::from_millis(490), "{:?}", began.elapsed());
+        empty.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_process_that_stood_still_was_not_listening() {
+        let (sender, late) = tokio::sync::mpsc::unbounded_channel();
+        let feed = async move {
+            // Nothing runs meanwhile: the one thread of the runtime sleeps.
+            std::thread::sleep(Duration::from_millis(1_000));
+            // Timers are looked at before what came is.
+            for _ in 0..50 {
+                tokio::task::yield_now().await;
+            }
+            sender.send(Bytes::from_static(b"late")).unwrap();
+        };
+        let (read, ()) = tokio::join!(read_late(Late(late)), feed);
+        assert_eq!(read, Ok(Bytes::from_static(b"late")));
     }
 
     #[tokio::test]

@@ -56,6 +56,7 @@ pub struct Row {
 }
 
 const INVALID_ARGUMENT: u8 = 3;
+const DEADLINE_EXCEEDED: u8 = 4;
 const RESOURCE_EXHAUSTED: u8 = 8;
 const UNIMPLEMENTED: u8 = 12;
 const INTERNAL: u8 = 13;
@@ -79,7 +80,10 @@ impl Refusal {
             // Without RetryInfo, or clients would send it again for ever.
             Refusal::TooLarge { .. } => row("too_large", RESOURCE_EXHAUSTED, 413),
             Refusal::HeadersTooLarge { .. } => row("headers_too_large", RESOURCE_EXHAUSTED, 431),
-            Refusal::Silent(_) => row("silent", INVALID_ARGUMENT, 408),
+            // Nothing is wrong with what was to come: a sender that stood still sends it again.
+            Refusal::Silent(_) => {
+                again(row("silent", DEADLINE_EXCEEDED, 503), Duration::from_secs(1))
+            }
             Refusal::Overloaded { after, .. } => {
                 again(row("overloaded", RESOURCE_EXHAUSTED, 429), *after)
             }

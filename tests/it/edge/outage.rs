@@ -137,6 +137,7 @@ async fn an_outage_costs_disk_and_no_memory() {
         "storage.max_size=4GiB",
         "processors.mcp_verdict.limits.memory=128MiB",
         "processors.mcp_verdict.retention=30s",
+        "processors.mcp_verdict.limits.remembered=1000",
     ];
     let process = Process::start_at(&format!("http://{address}"), directory.path(), &more);
     let senders = Senders::connect(&process.grpc).await;
