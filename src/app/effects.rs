@@ -108,7 +108,9 @@ impl Effects {
                 }
                 Effect::RecalledIncident(incident) => self.parts.recorder.incident(incident),
                 Effect::Release { span, with, .. } => {
-                    self.release(span, with, engine, &mut release);
+                    for leaving in self.parts.hold.release(span) {
+                        release.add(leaving, with.as_deref());
+                    }
                 }
                 Effect::Evicted { reason, count } => self.parts.meters.evicted(reason, count),
                 Effect::Late { count } => self.parts.meters.late(count),
@@ -246,19 +248,6 @@ impl Effects {
 
     fn resource(&self, of: SpanRef) -> Origin {
         self.parts.hold.resource(of).unwrap_or_else(|| self.nowhere.clone())
-    }
-
-    fn release(
-        &self,
-        span: SpanRef,
-        with: Option<Digest16>,
-        engine: &Engine,
-        release: &mut Release,
-    ) {
-        let verdict = with.and_then(|id| engine.latest(&id));
-        for leaving in self.parts.hold.release(span) {
-            release.add(leaving, verdict);
-        }
     }
 }
 

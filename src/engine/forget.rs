@@ -125,9 +125,6 @@ impl Engine {
                 self.unschedule(*key);
                 self.send(*key, false, effects);
             }
-            if let Some(id) = self.sent_as.remove(key) {
-                self.sent.remove(&id);
-            }
         }
         let (first, last) = (SpanId([0; 8]), SpanId([0xff; 8]));
         let of_trace = SpanRef { trace, span: first }..=SpanRef { trace, span: last };
@@ -135,7 +132,13 @@ impl Engine {
         for span in held {
             if let Some(held) = self.held.remove(&span) {
                 self.held_due.remove(&(held.due, span));
-                effects.push(Effect::Release { span, position: held.position, with: None });
+                let with = self.said_of(span);
+                effects.push(Effect::Release { span, position: held.position, with });
+            }
+        }
+        for key in &keys {
+            if let Some(id) = self.sent_as.remove(key) {
+                self.sent.remove(&id);
             }
         }
         self.tables.forget_trace(&trace);

@@ -1,11 +1,19 @@
 //! Held spans: which chain lets each go, and what lets go of those that no chain names.
 
+use std::sync::Arc;
+
 use super::live::{Effect, Engine, Held};
-use crate::model::ids::{Arrival, Digest16, SpanRef};
+use crate::model::ids::{Arrival, SpanRef};
+use crate::model::record::Verdict;
 
 impl Engine {
     /// The spans of a chain: the two that its record names leave enriched, twins as they came.
-    pub(super) fn release_chain(&mut self, key: SpanRef, id: Digest16, effects: &mut Vec<Effect>) {
+    pub(super) fn release_chain(
+        &mut self,
+        key: SpanRef,
+        verdict: &Arc<Verdict>,
+        effects: &mut Vec<Effect>,
+    ) {
         let Some(entry) = self.tables.chains.get(&key) else { return };
         let mut spans = Vec::new();
         for side in entry.chain.sides() {
@@ -17,18 +25,19 @@ impl Engine {
         for (span, named) in spans {
             if let Some(held) = self.held.remove(&span) {
                 self.held_due.remove(&(held.due, span));
-                let with = named.then_some(id);
+                let with = named.then(|| verdict.clone());
                 effects.push(Effect::Release { span, position: held.position, with });
             }
         }
     }
 
-    /// The id under which a span's chain was sent, if its record names the span.
-    pub(super) fn names(&self, span: SpanRef) -> Option<Digest16> {
+    /// What was last sent of a span's chain, if its record names the span.
+    pub(super) fn said_of(&self, span: SpanRef) -> Option<Arc<Verdict>> {
         let key = self.tables.chain_of(span)?;
         let entry = self.tables.chains.get(&key)?;
         let named = entry.chain.sides().any(|side| side.at() == span);
-        self.sent_as.get(&key).copied().filter(|_| named)
+        let id = self.sent_as.get(&key).filter(|_| named)?;
+        self.sent.get(id).map(|sent| sent.verdict.clone())
     }
 
     /// Held spans whose time is up and whose chain is not about to be sent.
@@ -45,7 +54,7 @@ impl Engine {
                     self.held.insert(span, Held { due: later, ..held });
                 }
                 (_, Some(held)) => {
-                    let with = self.names(span);
+                    let with = self.said_of(span);
                     effects.push(Effect::Release { span, position: held.position, with });
                 }
                 (_, None) => {}

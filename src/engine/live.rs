@@ -30,11 +30,11 @@ pub enum Effect {
     Incident(Incident),
     /// An incident as an earlier process has told it already.
     RecalledIncident(Incident),
-    /// A held span may leave: enriched by the latest verdict of a chain, or as it came.
+    /// A held span may leave: enriched by the latest verdict of its chain, or as it came.
     Release {
         span: SpanRef,
         position: Position,
-        with: Option<Digest16>,
+        with: Option<Arc<Verdict>>,
     },
     /// State was dropped at a limit. The reason is also the metric's label.
     Evicted {
@@ -178,7 +178,7 @@ impl Engine {
             self.send(key, !goes_on, &mut effects);
         }
         for (span, held) in std::mem::take(&mut self.held) {
-            let with = self.names(span);
+            let with = self.said_of(span);
             effects.push(Effect::Release { span, position: held.position, with });
         }
         self.held_due.clear();
@@ -211,11 +211,6 @@ impl Engine {
     /// Incidents that are open or recovering, if they are not what they were when last asked.
     pub fn moved_incidents(&mut self) -> Option<impl Iterator<Item = &Incident>> {
         self.incidents.moved()
-    }
-
-    /// The latest revision of a chain.
-    pub fn latest(&self, id: &Digest16) -> Option<&Verdict> {
-        self.sent.get(id).map(|sent| sent.verdict.as_ref())
     }
 
     /// [`Verdict::digest`] of a revision that was just sent.
@@ -272,8 +267,9 @@ impl Engine {
         }
         self.sent.insert(id, Sent::new(&verdict, key));
         self.sent_as.insert(key, id);
+        let said = verdict.clone();
         effects.push(if news { Effect::Verdict(verdict) } else { Effect::Recalled(verdict) });
-        self.release_chain(key, id, effects);
+        self.release_chain(key, &said, effects);
         self.sessions_due.entry(scope).or_insert(0);
         self.incidents.note(server, id, incident);
     }

@@ -98,6 +98,27 @@ fn the_oldest_leave_where_there_are_too_many() {
 }
 
 #[test]
+fn a_held_span_leaves_with_its_verdict_though_its_trace_is_evicted() {
+    let policy = Arc::new(Policy::default());
+    let mut engine = Engine::new(policy, Limits { chains: 1, ..Limits::default() });
+    let arrival = |after: u64| Arrival { monotonic: SECOND + after, wall: BEGAN + after };
+    let spans = [0, 1].map(|number| {
+        let mut seen = lone(number);
+        let at = seen.facts[0].id.at;
+        seen.held = vec![HeldSpan { at, index: 0 }];
+        engine.see(Position(number + 1), seen, arrival(number));
+        at
+    });
+    let effects = engine.tick(arrival(2));
+    let released = effects.iter().filter_map(|effect| match effect {
+        Effect::Release { span, with, .. } => Some((*span, with.as_ref()?.operator.span)),
+        _ => None,
+    });
+    assert_eq!(released.collect::<Vec<_>>(), [(spans[0], spans[0])]);
+    assert!(engine.sent.is_empty(), "what was forgotten is not remembered as sent");
+}
+
+#[test]
 fn what_processes_showed_is_kept_once() {
     let policy = Arc::new(Policy::default());
     let (settle, retention) = (policy.settle, policy.retention);

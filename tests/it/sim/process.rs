@@ -229,7 +229,7 @@ impl<'a> Process<'a> {
                     outside.note(&verdict);
                     ids.push(out_id(&verdict));
                 }
-                Effect::Release { span, with, .. } => leaving.push((span, with)),
+                Effect::Release { span, with, .. } => leaving.push((span, with.as_deref().map(out_id))),
                 _ => {}
             }
         }
@@ -241,9 +241,7 @@ impl<'a> Process<'a> {
             self.outputs.secure(self.outputs.handed());
         }
         if !leaving.is_empty() {
-            let latest = |id| self.engine.latest(&id).map(out_id);
-            let named = leaving.into_iter().map(|(span, with)| (span, with.and_then(latest)));
-            self.outputs.follow(named.collect());
+            self.outputs.follow(leaving);
         }
         news
     }
