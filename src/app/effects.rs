@@ -36,6 +36,8 @@ pub struct Parts {
     pub said: Said,
     /// What the page and the API read.
     pub recorder: Recorder,
+    /// Chains that are remembered for their counts.
+    pub remembered: usize,
 }
 
 /// What a reload may change of what is said.
@@ -59,9 +61,6 @@ struct Kept {
     /// By chain: the place of its resource, and what it has added to the counts.
     told: Vec<(Digest16, usize, Counted)>,
 }
-
-/// Chains that are remembered for their counts.
-const REMEMBERED: usize = 50_000;
 
 impl Effects {
     pub fn new(parts: Parts) -> Self {
@@ -226,7 +225,7 @@ impl Effects {
         if self.told.insert(id, told).is_none() {
             self.order.push_back(id);
         }
-        while self.order.len() > REMEMBERED {
+        while self.order.len() > self.parts.remembered {
             if let Some(oldest) = self.order.pop_front() {
                 self.told.remove(&oldest);
             }

@@ -12,7 +12,7 @@ use super::explaining::evidence;
 use crate::clock;
 use crate::engine::{Checkpoint, Claim, Engine};
 use crate::log::OutId;
-use crate::model::fact::{Bone, Fact, Sighting};
+use crate::model::fact::{Bone, Definitions, Fact, Sighting};
 use crate::model::ids::{Arrival, Position};
 use crate::model::policy::Policy;
 use crate::page::Board;
@@ -58,8 +58,9 @@ pub struct Reload {
 #[derive(Clone)]
 pub struct Judging {
     events: mpsc::Sender<Event>,
-    /// Blocks of bytes that sightings may take while they wait.
+    /// Blocks of bytes that sightings may take while they wait, and how many there are.
     room: Arc<Semaphore>,
+    blocks: usize,
     progress: Arc<Progress>,
 }
 
@@ -78,9 +79,12 @@ struct Progress {
 pub struct Room(OwnedSemaphorePermit);
 
 const BLOCK: usize = 256;
-const BLOCKS: usize = (32 << 20) / BLOCK;
 /// How long an export waits for the engine before it is refused.
 const PATIENCE: Duration = Duration::from_millis(500);
+
+fn size(page: &Arc<Definitions>) -> usize {
+    page.size()
+}
 
 /// Four times in a settle, within reason.
 fn tick_every(settle: Duration) -> Duration {
@@ -92,7 +96,8 @@ fn millis(time: Duration) -> u64 {
 }
 
 impl Judging {
-    /// Starts the thread and its ticks. The engine is ticked at least four times in a `settle`.
+    /// Starts the thread and its ticks. The engine is ticked at least four times in a `settle`;
+    /// sightings that wait for it may take `room` bytes.
     ///
     /// # Errors
     /// When the system gives no thread.
@@ -100,15 +105,16 @@ impl Judging {
         engine: Engine,
         effects: Effects,
         board: Arc<Board>,
-        settle: Duration,
+        (settle, room): (Duration, usize),
         left: Left,
     ) -> std::io::Result<Self> {
+        let blocks = (room / BLOCK).clamp(1, Semaphore::MAX_PERMITS / 2);
         // Every event holds at least one block, ticks aside.
-        let (events, received) = mpsc::channel(BLOCKS + 16);
+        let (events, received) = mpsc::channel(blocks + 16);
         let progress = Arc::new(Progress::default());
         progress.every.store(millis(tick_every(settle)), Ordering::Relaxed);
-        let judging =
-            Judging { events, room: Arc::new(Semaphore::new(BLOCKS)), progress: progress.clone() };
+        let room = Arc::new(Semaphore::new(blocks));
+        let judging = Judging { events, room, blocks, progress: progress.clone() };
         let thread = std::thread::Builder::new().name("engine".into());
         thread.spawn(move || {
             let goes_on = left.goes_on;
@@ -143,8 +149,9 @@ impl Judging {
             return None;
         }
         let bytes = sighting.bones.len() * size_of::<Bone>()
-            + sighting.facts.len() * (size_of::<Fact>() + 512);
-        let blocks = u32::try_from((bytes / BLOCK + 1).min(BLOCKS)).unwrap_or(1);
+            + sighting.facts.len() * (size_of::<Fact>() + 512)
+            + sighting.facts.iter().filter_map(|fact| fact.definitions()).map(size).sum::<usize>();
+        let blocks = u32::try_from((bytes / BLOCK + 1).min(self.blocks)).unwrap_or(1);
         let permit = self.room.clone().acquire_many_owned(blocks);
         Some(async { tokio::time::timeout(PATIENCE, permit).await.ok()?.ok().map(Room) })
     }

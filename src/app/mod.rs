@@ -249,7 +249,8 @@ impl Core {
             outbox: outbox.clone(),
             unfolded: unfolded.clone(),
         });
-        let hold = Arc::new(Hold::new(settings::size(settings.limits.held_spans)));
+        let names = settings::remembered_names(settings);
+        let hold = Arc::new(Hold::new(settings::size(settings.limits.held_spans), names));
         let judged = VerdictMeters::new(&meter, settings::size(settings.limits.label_values));
         let (policy, rules) = asked::contracts(settings).map_err(StartError::Lockfile)?;
         let policy = Arc::new(policy);
@@ -262,11 +263,13 @@ impl Core {
             meters: judged.clone(),
             said: asked::said(settings, policy.clone()),
             recorder: Recorder::new(board.clone(), asked::remembered(settings)),
+            remembered: names / 2,
         });
         let engine = Engine::new(policy.clone(), settings::engine(settings));
         let (left, unsaid) = checkpoints::left(&*log, &mut effects);
         let settle = Duration::from_nanos(policy.settle);
-        let judging = Judging::start(engine, effects, board.clone(), settle, left);
+        let room = settings::size(settings.limits.memory / 16);
+        let judging = Judging::start(engine, effects, board.clone(), (settle, room), left);
         let judging = judging.map_err(|error| StartError::Thread(error.to_string()))?;
         let live = Arc::new(ArcSwap::from_pointee(Live { policy, changes }));
         let memory = settings::storage(settings).memory;

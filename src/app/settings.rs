@@ -213,9 +213,16 @@ pub fn engine(settings: &config::Settings) -> engine::Limits {
         facts: size(limits.memory / 16 * 5),
         chains: size(limits.chains),
         scopes: size(limits.scopes),
+        incidents: size(limits.memory / (10 << 10)),
+        names: remembered_names(settings),
         findings: size(limits.findings_per_chain),
-        ..engine::Limits::default()
+        facts_per_trace: engine::Limits::default().facts_per_trace,
     }
+}
+
+/// How many traces, processes and spans are remembered by name alone.
+pub fn remembered_names(settings: &config::Settings) -> usize {
+    size(settings.limits.memory / (5 << 10))
 }
 
 /// How spans and records are changed on their way out.

@@ -11,7 +11,7 @@
 use super::diff_schema::{Flow, Note, compare};
 use super::diff_text;
 use super::diff_view::{Dialect, Document, Place, dialect, mentions};
-use super::digest::value_digest;
+use super::digest::{text_digest, value_digest};
 use super::grade::{Change, Grade, Kind, Located};
 use super::projection::MEMBERS;
 use crate::model::digest::{Definition, Digest};
@@ -20,12 +20,12 @@ use std::collections::BTreeMap;
 
 /// All changes from `old` to `new`; `None` where there are none.
 pub fn diff(old: &Definition, new: &Definition) -> Option<Located> {
-    diff_values(&old.projected, &new.projected)
+    diff_values(&old.projected.value(), &new.projected.value())
 }
 
 /// The changes of a tool that was listed and is listed no more: its callers are cut off.
 pub fn removed(old: &Definition) -> Option<Located> {
-    let old = value_digest(&old.projected);
+    let old = Some(text_digest(old.projected.text()));
     let (pointer, kind, grade) = (String::new(), Kind::ToolRemoved, Grade::Breaking);
     Located::of(vec![Change { pointer, kind, grade, old, new: None }])
 }

@@ -4,7 +4,7 @@
 //! spelling of numbers, `icons`, `_meta`, unknown or null members have the same digest.
 
 use super::digest::{canonical_text, text_digest, utf16_order, value_digest};
-use crate::model::digest::{Definition, Digest};
+use crate::model::digest::{Definition, Digest, Projection};
 use crate::model::ids::Name;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -48,19 +48,20 @@ pub fn read_definition(tool: &Value) -> Result<Definition, NotATool> {
         return Err(NotATool::NotCanonical);
     }
     let projected = project(body, offered);
-    let digest = value_digest(&projected).ok_or(NotATool::NotCanonical)?;
+    let text = canonical_text(&projected).ok_or(NotATool::NotCanonical)?;
     Ok(Definition {
         name: Name::new(name),
-        digest: projected.get("inputSchema").map(|_| digest),
+        digest: projected.get("inputSchema").map(|_| text_digest(&text)),
         unsafe_number: unsafe_number(&projected).is_some(),
-        projected: Arc::new(projected),
+        projected: Arc::new(Projection::new(name, text)),
     })
 }
 
 /// The digest of each projected member that is present.
 pub fn member_digests(tool: &Definition) -> BTreeMap<&'static str, Digest> {
+    let members = tool.projected.value();
     let present = MEMBERS.into_iter().filter_map(|member| {
-        let digest = value_digest(tool.projected.get(member)?)?;
+        let digest = value_digest(members.get(member)?)?;
         Some((member, digest))
     });
     present.collect()
@@ -71,14 +72,12 @@ pub fn member_digests(tool: &Definition) -> BTreeMap<&'static str, Digest> {
 /// counts as none, for frameworks fill it in. `None` without an input schema.
 pub fn offer_digest(tool: &Definition) -> Option<Digest> {
     tool.digest.as_ref()?;
-    let mut offer = Map::new();
-    for member in ["name", "description", "inputSchema"] {
-        let value = tool.projected.get(member);
-        if let Some(value) = value.filter(|value| value.as_str() != Some("")) {
-            offer.insert(member.to_owned(), value.clone());
-        }
-    }
-    value_digest(&Value::Object(offer))
+    let mut offer = tool.projected.value();
+    offer.as_object_mut()?.retain(|member, value| {
+        ["name", "description", "inputSchema"].contains(&member.as_str())
+            && value.as_str() != Some("")
+    });
+    value_digest(&offer)
 }
 
 /// The digest of the whole registry: the projections in UTF-16 order of their names, ties by tool
@@ -87,16 +86,16 @@ pub fn registry_digest(tools: &[Definition]) -> Option<Digest> {
     let mut keyed = Vec::with_capacity(tools.len());
     for tool in tools {
         let digest = tool.digest.as_ref()?;
-        keyed.push((full_name(tool), digest, canonical_text(&tool.projected)?));
+        keyed.push((full_name(tool), digest, tool.projected.text()));
     }
     keyed.sort_by(|a, b| utf16_order(a.0, b.0).then(a.1.cmp(b.1)));
-    let texts: Vec<&str> = keyed.iter().map(|(_, _, text)| text.as_str()).collect();
+    let texts: Vec<&str> = keyed.iter().map(|(_, _, text)| *text).collect();
     Some(text_digest(&format!("[{}]", texts.join(","))))
 }
 
 /// The tool's name as the server gave it, neither capped nor escaped.
 pub fn full_name(tool: &Definition) -> &str {
-    tool.projected.get("name").and_then(Value::as_str).unwrap_or_default()
+    tool.projected.name()
 }
 
 /// The names that stand more than once in one listing, sorted (`duplicate_tool_name`).
@@ -239,9 +238,10 @@ mod tests {
     fn integers_beyond_two_to_the_53_are_found_by_pointer() {
         let at = |number: &str| {
             let text = format!(r#"{{"name": "t", "inputSchema": {{"a/b": [0, {number}]}}}}"#);
-            let tool = read_definition(&serde_json::from_str(&text).unwrap()).unwrap();
-            assert_eq!(tool.unsafe_number, unsafe_number(&tool.projected).is_some());
-            unsafe_number(&tool.projected)
+            let tool: Value = serde_json::from_str(&text).unwrap();
+            let found = unsafe_number(&tool);
+            assert_eq!(read_definition(&tool).unwrap().unsafe_number, found.is_some());
+            found
         };
         for number in [
             "9007199254740993",

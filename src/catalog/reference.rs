@@ -50,6 +50,8 @@ pub fn lines(mut readings: Vec<Reading>) -> Lines {
         }
     }
     lines.retain(|_, readings| !readings.is_empty());
+    // Most tools are read as one thing for ever.
+    lines.values_mut().for_each(Vec::shrink_to_fit);
     lines
 }
 

@@ -74,7 +74,8 @@ impl Traversal {
             stop: page.stop,
             reached: Reached::Open,
             auth: page.auth,
-            pages: Vec::new(),
+            // Most have one.
+            pages: Vec::with_capacity(1),
         };
         traversal.push(page);
         if headless {

@@ -327,7 +327,7 @@ fn rows(
             status,
             expected: pin.map(|pin| pin.digest.clone()),
             found: Some(found),
-            texts: both.map(|(old, new)| (old.projected.clone(), new.projected.clone())),
+            texts: both.map(|(old, new)| (old.projected.value(), new.projected.value())),
         });
     }
     let mine = |key: &PinKey| key.server == server && key.holder == *holder;

@@ -10,7 +10,6 @@ use crate::model::words::Grade;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// How to print.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +49,7 @@ pub struct Row {
     /// The digest of what is listed.
     pub found: Option<Digest>,
     /// Old and new definition, where both are at hand.
-    pub texts: Option<(Arc<Value>, Arc<Value>)>,
+    pub texts: Option<(Value, Value)>,
 }
 
 impl Row {
@@ -254,7 +253,7 @@ impl Report {
 }
 
 /// Old and new text of one change, for a person.
-fn show(texts: &(Arc<Value>, Arc<Value>), change: &Change, out: &mut dyn Write) -> io::Result<()> {
+fn show(texts: &(Value, Value), change: &Change, out: &mut dyn Write) -> io::Result<()> {
     for (sign, definition) in [("-", &texts.0), ("+", &texts.1)] {
         if let Some(value) = definition.pointer(&change.pointer) {
             writeln!(out, "        {sign} {}", clean(&value.to_string()))?;

@@ -39,7 +39,7 @@ fn weight(fact: &Fact, half: &HalfFact) -> (bool, Rank, usize) {
         answer.failure.is_some(),
         answer.http_status.is_some(),
         half.call.arguments.is_some(),
-        fact.bears_evidence(),
+        fact.evidence.speaks(),
     ];
     let started = matches!(fact.says, Says::Started(_));
     (!started, half.rank, told.into_iter().filter(|told| *told).count())

@@ -155,7 +155,7 @@ fn sort_records(facts: &[Arc<Fact>], tree: &Ancestry<'_>, view: &mut TraceView) 
             Says::Model { tools } => view.models.push((fact.end, tools.clone())),
             _ => {}
         }
-        if !fact.bears_evidence() {
+        if !fact.evidence.speaks() {
             continue;
         }
         match placing::within(fact, tree, view) {

@@ -102,7 +102,7 @@ impl Engine {
     pub(super) fn records_said(&self) -> BTreeSet<Digest16> {
         let mut said = self.said.clone();
         said.extend(self.sessions.values().map(digest_of));
-        said.extend(self.drifts.values().map(digest_of));
+        said.extend(self.drifts.values().flat_map(|told| told.values().copied()));
         said.extend(self.incidents.told().map(digest_of));
         said
     }

@@ -120,18 +120,17 @@ impl Tables {
 
     /// Forgets what was learnt of processes without a live chain, where there are too many.
     pub(super) fn thin_processes(&mut self) {
-        const MOST: usize = 100_000;
-        let live = &self.by_process;
-        fn thin<T, L>(all: &mut BTreeMap<Digest16, T>, live: &BTreeMap<Digest16, L>) {
-            if all.len() > MOST {
+        let (live, most) = (&self.by_process, self.limits.names);
+        fn thin<T, L>(all: &mut BTreeMap<Digest16, T>, live: &BTreeMap<Digest16, L>, most: usize) {
+            if all.len() > most {
                 all.retain(|process, _| live.contains_key(process));
             }
         }
-        thin(&mut self.roles, live);
-        thin(&mut self.disowned, live);
-        thin(&mut self.stdio_partners, live);
-        thin(&mut self.origins, live);
-        if self.samplers.len() > MOST {
+        thin(&mut self.roles, live, most);
+        thin(&mut self.disowned, live, most);
+        thin(&mut self.stdio_partners, live, most);
+        thin(&mut self.origins, live, most);
+        if self.samplers.len() > most {
             self.samplers.retain(|(process, _)| live.contains_key(process));
         }
     }
@@ -185,6 +184,6 @@ fn anchors(fact: &Fact) -> bool {
         || fact.evidence.session.is_some() && fact.evidence.request_id.is_some();
     match &fact.says {
         Says::Half(_) | Says::Started(_) | Says::Notification(_) | Says::Connection(_) => true,
-        _ => fact.bears_evidence() && elsewhere,
+        _ => fact.evidence.speaks() && elsewhere,
     }
 }

@@ -10,9 +10,6 @@ use crate::model::findings::{Code, Finding};
 use crate::model::ids::{Arrival, Nanos, SpanId, SpanRef, TraceId};
 use crate::model::words::Lifecycle;
 
-/// Traces remembered as forgotten.
-const TOMBSTONES: usize = 100_000;
-
 impl Engine {
     /// Drops traces `retention` after their last fact, and the least recently touched ones where
     /// memory runs out; an endless trace before others.
@@ -25,7 +22,7 @@ impl Engine {
             self.bury(trace, false, effects);
         }
         let endless = self.bury_endless(effects);
-        let large = self.bury_while(|tables| tables.bytes > tables.limits.facts, effects);
+        let large = self.bury_for_room(effects);
         let many = self.bury_while(|tables| tables.chains.len() > tables.limits.chains, effects);
         for (reason, count) in [("facts", endless + large), ("chains", many)] {
             if count > 0 {
@@ -35,13 +32,13 @@ impl Engine {
         if now.monotonic >= self.swept.saturating_add(self.settle()) {
             self.swept = now.monotonic;
             self.tables.lookback.forget(oldest);
-            self.tables.interned.sweep();
             self.thin(effects);
+            self.thin_history(effects);
         }
     }
 
     /// Buries the least recently touched traces while there is too much; how many.
-    fn bury_while(&mut self, over: fn(&Tables) -> bool, effects: &mut Vec<Effect>) -> u64 {
+    fn bury_while(&mut self, over: impl Fn(&Tables) -> bool, effects: &mut Vec<Effect>) -> u64 {
         let mut buried = 0;
         while over(&self.tables)
             && let Some((_, trace)) = self.tables.ages.first().copied()
@@ -50,6 +47,49 @@ impl Engine {
             buried += 1;
         }
         buried
+    }
+
+    /// Buries traces until what they hold, and what else counts as facts, fits. Definitions leave
+    /// with the last trace that holds them.
+    fn bury_for_room(&mut self, effects: &mut Vec<Effect>) -> u64 {
+        let mut buried = 0;
+        loop {
+            let over = self.tables.all_bytes().saturating_sub(self.tables.limits.facts);
+            let goal = self.tables.bytes.saturating_sub(over);
+            let count = self.bury_while(|tables| tables.bytes > goal, effects);
+            if count == 0 {
+                return buried;
+            }
+            buried += count;
+            self.tables.interned.sweep();
+        }
+    }
+
+    /// History may take half of the room for facts; where it takes more, half of that leaves.
+    fn thin_history(&mut self, effects: &mut Vec<Effect>) {
+        let most = self.tables.limits.facts / 2;
+        let mut gone = (0, 0);
+        loop {
+            self.tables.kept = self.tables.count_kept();
+            if self.tables.kept.all() <= most {
+                break;
+            }
+            let (scopes, items) = self.tables.shed(most / 2);
+            if (scopes, items) == (0, 0) {
+                break;
+            }
+            gone = (gone.0 + scopes, gone.1 + items);
+        }
+        self.tables.interned.sweep();
+        for (reason, count) in [("scopes", gone.0), ("history", gone.1)] {
+            if count > 0 {
+                effects.push(Effect::Evicted { reason, count });
+            }
+        }
+        if gone.0 > 0 {
+            self.sessions.retain(|key, _| self.tables.scopes.contains_key(key));
+            self.sessions_due.retain(|key, _| self.tables.scopes.contains_key(key));
+        }
     }
 
     pub(super) fn bury_endless(&mut self, effects: &mut Vec<Effect>) -> u64 {
@@ -149,7 +189,7 @@ impl Engine {
         if self.tombstones.insert(trace) {
             self.buried.push_back(trace);
         }
-        while self.buried.len() > TOMBSTONES {
+        while self.buried.len() > self.tables.limits.names {
             if let Some(oldest) = self.buried.pop_front() {
                 self.tombstones.remove(&oldest);
             }

@@ -16,7 +16,7 @@ const LOOKS: u64 = 24;
 
 #[derive(Default)]
 struct OfServer {
-    entries: BTreeMap<Digest16, Entry>,
+    entries: BTreeMap<Digest16, Box<Entry>>,
     by_time: BTreeSet<(Nanos, Digest16)>,
     /// How many of them are failures.
     failed: usize,
@@ -27,7 +27,7 @@ impl OfServer {
         self.remove(&id);
         self.by_time.insert((entry.time, id));
         self.failed += usize::from(entry.failure.is_some());
-        self.entries.insert(id, entry);
+        self.entries.insert(id, Box::new(entry));
     }
 
     fn remove(&mut self, id: &Digest16) {
@@ -98,7 +98,8 @@ impl Incidents {
         }
         for server in std::mem::take(&mut self.due) {
             let of = self.servers.get(&server).filter(|of| of.failed > 0);
-            let all = of.map_or_else(Vec::new, |of| fold(of.entries.values(), now, quiet));
+            let fold = |of: &OfServer| fold(of.entries.values().map(|entry| &**entry), now, quiet);
+            let all = of.map_or_else(Vec::new, fold);
             self.stand(server, &all);
             found.extend(all);
         }
@@ -143,7 +144,7 @@ impl Incidents {
     }
 
     pub fn entries(&self) -> impl Iterator<Item = &Entry> {
-        self.servers.values().flat_map(|of| of.entries.values())
+        self.servers.values().flat_map(|of| of.entries.values().map(|entry| &**entry))
     }
 
     /// Every incident as it was last told.

@@ -12,12 +12,25 @@ use crate::model::ids::Digest16;
 pub struct Interned {
     pages: BTreeMap<Digest16, Arc<Definitions>>,
     tools: BTreeMap<[u8; 32], Definition>,
+    bytes: usize,
+}
+
+/// What a page takes beside its tools, and each tool beside its text, in bytes, by estimate.
+const PAGE: usize = 128;
+const TOOL: usize = 256;
+
+fn page_size(page: &Definitions) -> usize {
+    PAGE + page.tools.len() * size_of::<Definition>()
+}
+
+fn tool_size(tool: &Definition) -> usize {
+    TOOL + tool.projected.size()
 }
 
 impl Interned {
     /// The same fact, its definitions shared with all that were read before.
     pub fn share(&mut self, mut fact: Arc<Fact>) -> Arc<Fact> {
-        if definitions(&fact).is_none() {
+        if fact.definitions().is_none() {
             return fact;
         }
         if let Some(page) = definitions_mut(Arc::make_mut(&mut fact)) {
@@ -33,19 +46,32 @@ impl Interned {
         }
         let tools = page.tools.iter().map(|tool| self.tool(tool)).collect();
         let page = Arc::new(Definitions::new(tools));
+        self.bytes += page_size(&page);
         self.pages.insert(key, page.clone());
         page
     }
 
     fn tool(&mut self, tool: &Definition) -> Definition {
         let Some(Digest::Tool(digest)) = &tool.digest else { return tool.clone() };
-        self.tools.entry(*digest).or_insert_with(|| tool.clone()).clone()
+        let bytes = &mut self.bytes;
+        let known = self.tools.entry(*digest).or_insert_with(|| {
+            *bytes += tool_size(tool);
+            tool.clone()
+        });
+        known.clone()
+    }
+
+    /// What all of them take, in bytes, by estimate; what nobody holds leaves with the next sweep.
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Drops what nobody holds any more.
     pub fn sweep(&mut self) {
         self.pages.retain(|_, page| Arc::strong_count(page) > 1);
         self.tools.retain(|_, tool| Arc::strong_count(&tool.projected) > 1);
+        let tools: usize = self.tools.values().map(tool_size).sum();
+        self.bytes = tools + self.pages.values().map(|page| page_size(page)).sum::<usize>();
     }
 }
 
@@ -59,14 +85,6 @@ fn key_of(page: &Definitions) -> Option<Digest16> {
     let digests = digests?;
     let parts: Vec<&[u8]> = digests.iter().map(|digest| &digest[..]).collect();
     Some(Digest16::of(&parts))
-}
-
-fn definitions(fact: &Fact) -> Option<&Arc<Definitions>> {
-    match &fact.says {
-        Says::Half(half) | Says::Started(half) => half.list.as_ref()?.definitions.as_ref(),
-        Says::Model { tools } => Some(tools),
-        _ => None,
-    }
 }
 
 fn definitions_mut(fact: &mut Fact) -> Option<&mut Arc<Definitions>> {
@@ -103,6 +121,10 @@ mod tests {
         drop((one, same));
         interned.sweep();
         assert_eq!((interned.pages.len(), interned.tools.len()), (1, 2));
+        let whole = interned.bytes();
+        drop(other);
+        interned.sweep();
+        assert!(whole > 0 && interned.bytes() == 0, "{whole}");
         // A tool without a digest names no page.
         assert!(key_of(&page(r#"[{"name":"a"}]"#)).is_none());
     }

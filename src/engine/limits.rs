@@ -5,7 +5,8 @@
 pub struct Limits {
     /// Bones and facts of traces that show no MCP yet.
     pub lookback: usize,
-    /// Facts of live traces, by an estimate of what they and their derived tables take.
+    /// Facts of live traces, by an estimate of what they and their derived tables take; with them
+    /// the definitions that anybody read, and what scopes keep of forgotten traces.
     pub facts: usize,
     /// Facts of one trace: an endless trace leaves before others do.
     pub facts_per_trace: usize,
@@ -15,6 +16,8 @@ pub struct Limits {
     pub scopes: usize,
     /// Incident entries in all.
     pub incidents: usize,
+    /// Forgotten traces and processes that are remembered by their names.
+    pub names: usize,
     /// Findings on one record.
     pub findings: usize,
 }
@@ -27,7 +30,8 @@ impl Default for Limits {
             facts_per_trace: 10_000,
             chains: 131_072,
             scopes: 16_384,
-            incidents: 50_000,
+            incidents: 52_428,
+            names: 104_857,
             findings: 64,
         }
     }

@@ -10,9 +10,9 @@ use crate::correlate::chain::Chain;
 use crate::correlate::scope::{ScopeKey, ServerName};
 use crate::model::ids::{Digest16, Name};
 
-/// By client instance and tool: the servers that list it, each with the scopes that show it.
+/// By client instance, tool and server: how many scopes show it.
 #[derive(Default)]
-pub struct Listed(BTreeMap<Digest16, BTreeMap<Name, BTreeMap<Name, usize>>>);
+pub struct Listed(BTreeMap<Digest16, BTreeMap<(Name, Name), usize>>);
 
 /// Whose listing it is: a client instance and a server.
 pub type Owner = (Digest16, Name);
@@ -21,14 +21,11 @@ impl Listed {
     fn count(&mut self, (client, server): &Owner, tools: &BTreeSet<Name>, add: bool) {
         let of_client = self.0.entry(*client).or_default();
         for tool in tools {
-            let servers = of_client.entry(tool.clone()).or_default();
-            let scopes = servers.entry(server.clone()).or_default();
-            *scopes = if add { *scopes + 1 } else { scopes.saturating_sub(1) };
-            if *scopes == 0 {
-                servers.remove(server);
-                if servers.is_empty() {
-                    of_client.remove(tool);
-                }
+            let of_server = (tool.clone(), server.clone());
+            let scopes = of_client.get(&of_server).copied().unwrap_or_default();
+            match if add { scopes + 1 } else { scopes.saturating_sub(1) } {
+                0 => drop(of_client.remove(&of_server)),
+                scopes => drop(of_client.insert(of_server, scopes)),
             }
         }
         if of_client.is_empty() {
@@ -38,8 +35,10 @@ impl Listed {
 
     /// Whether the client reads a tool of this name from the server and from another one.
     pub fn collides(&self, (client, server): &Owner, tool: &Name) -> bool {
-        let servers = self.0.get(client).and_then(|tools| tools.get(tool));
-        servers.is_some_and(|servers| servers.len() > 1 && servers.contains_key(server))
+        let Some(tools) = self.0.get(client) else { return false };
+        let of_tool = tools.range((tool.clone(), Name::new(""))..);
+        let servers = of_tool.take_while(|((name, _), _)| name == tool).take(2).count();
+        servers > 1 && tools.contains_key(&(tool.clone(), server.clone()))
     }
 }
 

@@ -66,6 +66,9 @@ impl Sent {
     }
 }
 
+/// Drifts of one server by tool, old and new digest: the digest of each as it was last found.
+type Drifts = BTreeMap<(Name, Name, Option<Name>), Digest16>;
+
 pub struct Engine {
     pub(super) tables: Tables,
     pub(super) held: BTreeMap<SpanRef, Held>,
@@ -78,7 +81,8 @@ pub struct Engine {
     pub(super) sent_as: BTreeMap<SpanRef, Digest16>,
     pub(super) sessions: BTreeMap<ScopeKey, Session>,
     pub(super) sessions_due: BTreeMap<ScopeKey, Nanos>,
-    pub(super) drifts: BTreeMap<(Name, Name, Name, Option<Name>), Drift>,
+    /// Drifts that were told, by server.
+    pub(super) drifts: BTreeMap<Name, Drifts>,
     pub(super) incidents: Incidents,
     /// What an earlier process said of chains that have not been judged again.
     pub(super) claims: BTreeMap<Digest16, Claim>,
@@ -197,9 +201,9 @@ impl Engine {
         self.tables.timers.len() as u64
     }
 
-    /// What the facts of live traces and all that is derived from them take, in bytes, by estimate.
+    /// What counts against the limit of facts, in bytes, by estimate.
     pub fn bytes(&self) -> usize {
-        self.tables.bytes
+        self.tables.all_bytes()
     }
 
     /// What every server's tools were read to be, if that is another than when last asked.
@@ -337,15 +341,17 @@ impl Engine {
             }
             self.sessions.insert(key, session);
         }
-        for drift in self.tables.moved_drifts() {
-            let key = (
-                drift.server.clone(),
-                drift.tool.clone(),
-                drift.old_digest.clone(),
-                drift.new_digest.clone(),
-            );
-            let said = self.said.remove(&digest_of(&drift));
-            if self.drifts.insert(key, drift.clone()).is_none() && !said {
+        let (moved, drifts) = self.tables.moved_drifts();
+        // What a server's references no longer show is not remembered as told.
+        let told = moved.into_iter().filter_map(|server| self.drifts.remove_entry(&server));
+        let told: BTreeMap<Name, Drifts> = told.collect();
+        for drift in drifts {
+            let key = (drift.tool.clone(), drift.old_digest.clone(), drift.new_digest.clone());
+            let digest = digest_of(&drift);
+            let of_server = self.drifts.entry(drift.server.clone()).or_default();
+            let again = of_server.insert(key.clone(), digest).is_some();
+            let told = told.get(&drift.server).is_some_and(|told| told.contains_key(&key));
+            if !self.said.remove(&digest) && !told && !again {
                 effects.push(Effect::Drift(drift));
             }
         }

@@ -32,6 +32,7 @@ mod few;
 mod fold;
 mod forget;
 mod hearers;
+mod history;
 mod holding;
 mod incidents;
 mod interned;

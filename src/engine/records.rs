@@ -1,6 +1,6 @@
 //! Stratum "records": sessions, drifts, incidents and the summary, from what stands above.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::listed::tool_names;
@@ -89,11 +89,12 @@ impl Tables {
         })
     }
 
-    /// The drifts of every server whose references moved since this was last asked.
-    pub(super) fn moved_drifts(&mut self) -> Vec<Drift> {
+    /// The servers whose references moved since this was last asked, and all their drifts.
+    pub(super) fn moved_drifts(&mut self) -> (BTreeSet<Name>, Vec<Drift>) {
         let moved = std::mem::take(&mut self.drifting);
         let known = |server: &Name| self.references.get_key_value(server);
-        self.drifts_of(moved.iter().filter_map(known))
+        let drifts = self.drifts_of(moved.iter().filter_map(known));
+        (moved, drifts)
     }
 
     pub(super) fn drifts(&self) -> Vec<Drift> {

@@ -45,12 +45,10 @@ impl Tables {
             let concerned: Vec<SpanRef> = concerned.map(|(_, key)| *key).collect();
             self.marks.verdicts.extend(concerned);
             self.references_moved = true;
+            self.drifting.insert(server.clone());
             match new.is_empty() {
                 true => drop(self.references.remove(&server)),
-                false => {
-                    self.drifting.insert(server.clone());
-                    self.references.insert(server, Arc::new(new));
-                }
+                false => drop(self.references.insert(server, Arc::new(new))),
             }
         }
     }

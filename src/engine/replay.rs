@@ -24,6 +24,7 @@ pub enum Revisions {
 fn unbounded() -> Limits {
     let most = usize::MAX;
     Limits {
+        names: usize::MAX,
         lookback: most,
         facts: most,
         facts_per_trace: most,

@@ -145,3 +145,52 @@ fn what_processes_showed_is_kept_once() {
     assert_eq!(tables.by_process.len() + tables.process_scopes.len(), 0);
     assert_eq!(tables.traces.len() + tables.ids.len() + tables.operations.len(), 0);
 }
+
+/// A session of `server` lists tools that nobody listed before.
+fn listing(number: u64, tools: &str) -> Sighting {
+    let mut seen = lone(number % 20);
+    let mut fact = seen.facts[0].as_ref().clone();
+    let mut trace = [2; 16];
+    trace[8..].copy_from_slice(&number.to_be_bytes());
+    fact.id.at.trace = TraceId(trace);
+    (fact.start, fact.end) = (BEGAN + number, BEGAN + number + 1);
+    if let Says::Half(half) = &mut fact.says {
+        let half = Arc::make_mut(half);
+        half.method = Name::new("tools/list");
+        let tools = crate::catalog::listing::tools_from_json(tools).unwrap();
+        let page = Arc::new(Definitions::new(tools));
+        let facts = ListFacts { definitions: Some(page), ..ListFacts::default() };
+        half.list = Some(Box::new(ListFacts { next_cursor: Some(None), ..facts }));
+    }
+    seen.bones = vec![bone(&fact)];
+    seen.facts = vec![Arc::new(fact)];
+    seen
+}
+
+#[test]
+fn ever_new_tools_are_bounded_by_what_they_take() {
+    let policy = Arc::new(Policy::default());
+    let settle = policy.settle;
+    let limits = Limits { facts: 1 << 20, ..Limits::default() };
+    let mut engine = Engine::new(policy, limits);
+    let arrival = |after: u64| Arrival { monotonic: SECOND + after, wall: BEGAN + after };
+    let mut effects = Vec::new();
+    for round in 0..8 {
+        for number in round * 200..(round + 1) * 200 {
+            let text = "x".repeat(1_000);
+            let tools =
+                format!(r#"[{{"name":"t{number}","description":"{text}","inputSchema":{{}}}}]"#);
+            engine.see(Position(number + 1), listing(number, &tools), arrival(round * settle));
+        }
+        // What traces leave behind is counted once a settle, and makes room with the next tick.
+        for after in [1, settle, settle + 1] {
+            effects.extend(engine.tick(arrival(round * settle + after)));
+        }
+        assert!(engine.bytes() <= limits.facts, "{} after round {round}", engine.bytes());
+    }
+    assert!(evicted(&effects, "history") + evicted(&effects, "scopes") > 0);
+    let drifts: usize = engine.drifts.values().map(|told| told.len()).sum();
+    assert!(drifts < 1_600, "{drifts} drifts are remembered of what nobody knows any more");
+    let interned = engine.tables.interned.bytes();
+    assert!(interned <= limits.facts, "{interned} bytes of definitions");
+}

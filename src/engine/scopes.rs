@@ -93,7 +93,7 @@ pub struct Moved {
     pub ids: bool,
 }
 
-/// Control chains that a scope keeps beyond their retention.
+/// Control chains of forgotten traces that a scope keeps, and notes.
 pub(super) const MARKS: usize = 1_024;
 
 /// Keeps the first of many: the only one that is ever asked for.
@@ -117,6 +117,8 @@ pub struct ScopeEntry {
     pub(super) versions: BTreeMap<Name, Ordered>,
     pub(super) eras: BTreeMap<Era, Ordered>,
     pub(super) controls: BTreeMap<SpanRef, Arc<Chain>>,
+    /// Control chains of forgotten traces, by start.
+    pub(super) history: BTreeSet<(Nanos, SpanRef)>,
     pub note_facts: BTreeMap<FactId, Arc<Fact>>,
     /// Of the notes as they were when the view was last computed.
     pub(super) notes: Option<Arc<Notes>>,
@@ -207,6 +209,9 @@ impl ScopeEntry {
             Some(_) => drop(self.controls.remove(&key)),
             None => {}
         }
+        if c.control.is_some() {
+            self.history.remove(&at);
+        }
         // The first chain makes the scope, the last one may leave it empty.
         (self.chains.len() <= 1, repeats)
     }
@@ -229,10 +234,9 @@ impl ScopeEntry {
         self.servers.values_mut().for_each(thin);
         self.versions.values_mut().for_each(thin);
         self.eras.values_mut().for_each(thin);
-        while self.controls.len() > MARKS {
-            let oldest = self.controls.iter().min_by_key(|(key, chain)| (chain.start(), **key));
-            let Some(oldest) = oldest.map(|(key, _)| *key) else { break };
-            self.controls.remove(&oldest);
+        if c.control.is_some() {
+            self.history.insert(at);
+            while self.history.len() > MARKS && self.forget_oldest() {}
         }
     }
 

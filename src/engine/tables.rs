@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::crossings::Crossings;
 use super::few::Few;
+use super::history::Kept;
 use super::interned::Interned;
 use super::limits::Limits;
 use super::listed::Listed;
@@ -161,6 +162,8 @@ pub struct Tables {
     pub ages: BTreeSet<(Nanos, TraceId)>,
     /// What the facts and bones of live traces take, by estimate.
     pub bytes: usize,
+    /// What scopes keep of forgotten traces, when it was last counted.
+    pub kept: Kept,
     pub roles: BTreeMap<Digest16, Roles>,
     /// Traces with records of a process that do not say which end they saw.
     pub unsure: BTreeMap<Digest16, BTreeSet<TraceId>>,
@@ -236,6 +239,7 @@ impl Tables {
             traces: BTreeMap::new(),
             ages: BTreeSet::new(),
             bytes: 0,
+            kept: Kept::default(),
             roles: BTreeMap::new(),
             unsure: BTreeMap::new(),
             ids: BTreeMap::new(),
@@ -309,6 +313,11 @@ impl Tables {
 
     pub fn scope_view(&self, key: &ScopeKey) -> Arc<ScopeView> {
         self.scopes.get(key).map(|scope| scope.view.clone()).unwrap_or_default()
+    }
+
+    /// What counts against the limit of facts, in bytes, by estimate.
+    pub fn all_bytes(&self) -> usize {
+        self.bytes + self.kept.own + self.interned.bytes()
     }
 
     /// Runs every stratum over what is marked, from top to bottom.

@@ -16,6 +16,7 @@ use crate::wire::regroup;
 /// All held spans of the process.
 pub struct Hold {
     limit: usize,
+    remembered: usize,
     state: Mutex<State>,
 }
 
@@ -42,13 +43,10 @@ struct Place {
     again: Option<Box<Place>>,
 }
 
-/// Spans whose resource is remembered.
-const REMEMBERED: usize = 100_000;
-
 impl Hold {
-    /// `limit`: bytes that may be held.
-    pub fn new(limit: usize) -> Self {
-        Hold { limit, state: Mutex::default() }
+    /// `limit`: bytes that may be held. `remembered`: spans whose resource stays known.
+    pub fn new(limit: usize, remembered: usize) -> Self {
+        Hold { limit, remembered, state: Mutex::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -78,7 +76,7 @@ impl Hold {
             let resource =
                 resources.origin(item.resource.bytes, || item.resource.origin(), &mut state);
             let scope = scopes.origin(item.scope.bytes, || item.scope.origin(), &mut state);
-            state.remember(span.at, resource.clone());
+            state.remember(span.at, resource.clone(), self.remembered);
             let range = start..page.bytes.len();
             page.add(Entry { at: span.at, range, resource, scope });
         }
@@ -98,7 +96,7 @@ impl Hold {
         for item in regroup::items(export) {
             for span in held.iter().filter(|held| held.index == item.index) {
                 let resource = state.origin(&item.resource.origin());
-                state.remember(span.at, resource);
+                state.remember(span.at, resource, self.remembered);
             }
         }
     }
@@ -142,11 +140,11 @@ impl State {
         origin
     }
 
-    fn remember(&mut self, at: SpanRef, resource: Origin) {
+    fn remember(&mut self, at: SpanRef, resource: Origin, most: usize) {
         if self.resources.insert(at, resource).is_none() {
             self.seen.push_back(at);
         }
-        while self.seen.len() > REMEMBERED {
+        while self.seen.len() > most {
             let Some(oldest) = self.seen.pop_front() else { return };
             self.resources.remove(&oldest);
         }
@@ -290,7 +288,7 @@ mod tests {
 
     #[test]
     fn a_span_leaves_once_from_every_export_that_brought_it() {
-        let hold = Hold::new(1 << 20);
+        let hold = Hold::new(1 << 20, 100);
         let both = held(&[(1, 0), (2, 1)]);
         assert!(hold.keep(Position(1), &export(&[1, 2, 3]), &both).is_empty());
         assert!(hold.keep(Position(2), &export(&[1]), &held(&[(1, 0)])).is_empty());
@@ -306,7 +304,7 @@ mod tests {
 
     #[test]
     fn the_oldest_leave_at_the_limit() {
-        let hold = Hold::new(1_000);
+        let hold = Hold::new(1_000, 100);
         let mut evicted = Vec::new();
         for number in 0..20 {
             let export = export(&[number]);

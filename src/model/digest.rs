@@ -84,16 +84,49 @@ impl fmt::Display for Digest {
 #[derive(Clone, serde::Serialize, serde::Deserialize)]
 pub struct Definition {
     pub name: Name,
-    /// The projected members.
-    #[serde(with = "super::json_text::shared")]
-    pub projected: Arc<serde_json::Value>,
+    pub projected: Arc<Projection>,
     /// `None` without an `inputSchema`.
     pub digest: Option<Digest>,
     /// An integer beyond 2^53 somewhere in it.
     pub unsafe_number: bool,
 }
 
-/// Equal digests of ours are equal texts: trees are compared where there are none.
+/// A definition's projected members. Kept as text, a tenth of what the tree takes, and read where
+/// somebody looks into it.
+#[derive(PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Projection {
+    name: Box<str>,
+    text: Box<str>,
+}
+
+impl Projection {
+    /// `name`: the tool's, as the server gave it. `text`: the members' RFC 8785 text.
+    pub fn new(name: &str, text: String) -> Self {
+        Self { name: name.into(), text: text.into() }
+    }
+
+    /// The tool's name as the server gave it, neither capped nor escaped.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its RFC 8785 text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The members as a JSON object.
+    pub fn value(&self) -> serde_json::Value {
+        serde_json::from_str(&self.text).unwrap_or_default()
+    }
+
+    /// What it takes in memory, in bytes.
+    pub fn size(&self) -> usize {
+        size_of::<Self>() + self.name.len() + self.text.len()
+    }
+}
+
+/// Equal digests of ours are equal texts.
 impl PartialEq for Definition {
     fn eq(&self, other: &Self) -> bool {
         let same = match (&self.digest, &other.digest) {
@@ -134,6 +167,12 @@ impl Definitions {
         Self { tools, registry: OnceLock::new(), offers: OnceLock::new() }
     }
 
+    /// What they take in memory, in bytes.
+    pub fn size(&self) -> usize {
+        let tool = |tool: &Definition| size_of::<Definition>() + tool.projected.size();
+        self.tools.iter().map(tool).sum()
+    }
+
     /// The digest of these tools as a registry, by `compute` the first time.
     pub fn registry(
         &self,
@@ -165,10 +204,10 @@ mod tests {
 
     #[test]
     fn a_definition_prints_no_text() {
-        let projected = serde_json::json!({"name": "find", "description": "hush"});
+        let text = r#"{"description":"hush","name":"find"}"#.to_owned();
+        let projected = Arc::new(Projection::new("find", text));
         let (name, digest) = (Name::new("find"), Some(Digest::Tool([7; 32])));
-        let tool =
-            Definition { name, projected: Arc::new(projected), digest, unsafe_number: false };
+        let tool = Definition { name, projected, digest, unsafe_number: false };
         let page = Definitions::new(vec![tool.clone()]);
         let printed = format!("{tool:?} {page:?}");
         assert!(printed.contains("find") && !printed.contains("hush"), "{printed}");

@@ -22,6 +22,13 @@ pub struct Evidence {
     pub request: Option<Box<HalfFact>>,
 }
 
+impl Evidence {
+    /// Whether it says something of a request that its record is not itself.
+    pub fn speaks(&self) -> bool {
+        !self.effects.is_empty() || !self.outcomes.is_empty() || self.request.is_some()
+    }
+}
+
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct EffectFact {
     pub status: Effect,

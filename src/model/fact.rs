@@ -9,10 +9,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-pub use super::evidence::{EffectFact, Evidence, Origin, OutcomeFact};
-
 pub use super::digest::Definitions;
 use super::digest::Digest;
+pub use super::evidence::{EffectFact, Evidence, Origin, OutcomeFact};
 use super::findings::Finding;
 use super::ids::{Digest16, Name, Nanos, SpanId, SpanRef, TraceId};
 use super::rare::Rare;
@@ -358,12 +357,6 @@ pub struct Progress {
 }
 
 impl Fact {
-    /// Whether the record may say something of a request that it is not itself.
-    pub fn bears_evidence(&self) -> bool {
-        let evidence = &self.evidence;
-        !evidence.effects.is_empty() || !evidence.outcomes.is_empty() || evidence.request.is_some()
-    }
-
     pub fn trace(&self) -> TraceId {
         self.id.at.trace
     }
@@ -373,6 +366,14 @@ impl Fact {
         match &self.says {
             Says::Half(half) | Says::Started(half) => Some(half),
             _ => None,
+        }
+    }
+
+    /// Tool definitions that the record shows: of a listing, or as a model was offered them.
+    pub fn definitions(&self) -> Option<&Arc<Definitions>> {
+        match &self.says {
+            Says::Model { tools } => Some(tools),
+            _ => self.half()?.list.as_ref()?.definitions.as_ref(),
         }
     }
 }

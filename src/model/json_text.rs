@@ -14,20 +14,3 @@ pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Value, D::Error> {
     let text = <std::borrow::Cow<'_, str>>::deserialize(d)?;
     serde_json::from_str(&text).map_err(serde::de::Error::custom)
 }
-
-/// The same for a value that several share.
-pub mod shared {
-    use std::sync::Arc;
-
-    use super::{Deserializer, Serializer, Value};
-
-    pub fn serialize<S: Serializer>(value: &Arc<Value>, s: S) -> Result<S::Ok, S::Error> {
-        super::serialize(value, s)
-    }
-
-    /// # Errors
-    /// When the text is no JSON.
-    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Arc<Value>, D::Error> {
-        super::deserialize(d).map(Arc::new)
-    }
-}

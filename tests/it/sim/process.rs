@@ -229,7 +229,9 @@ impl<'a> Process<'a> {
                     outside.note(&verdict);
                     ids.push(out_id(&verdict));
                 }
-                Effect::Release { span, with, .. } => leaving.push((span, with.as_deref().map(out_id))),
+                Effect::Release { span, with, .. } => {
+                    leaving.push((span, with.as_deref().map(out_id)))
+                }
                 _ => {}
             }
         }
