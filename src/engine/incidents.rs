@@ -155,7 +155,7 @@ impl Incidents {
     /// Where there are more than `most` entries, the servers that were quiet longest leave; how
     /// many did.
     pub fn thin(&mut self, most: usize) -> u64 {
-        let total: usize = self.servers.values().map(|of| of.entries.len()).sum();
+        let total: usize = self.servers.values().map(|of| of.entries.len().max(1)).sum();
         if total <= most {
             return 0;
         }
@@ -164,12 +164,13 @@ impl Incidents {
             self.servers.iter().map(|(name, of)| (newest(of), name.clone())).collect();
         servers.sort();
         servers.truncate(servers.len().div_ceil(4));
-        for (_, server) in &servers {
+        let gone: BTreeSet<Name> = servers.into_iter().map(|(_, server)| server).collect();
+        for server in &gone {
             self.servers.remove(server);
-            self.told.retain(|(of, ..), _| of != server);
             self.moved |= self.standing.remove(server).is_some();
         }
-        servers.len() as u64
+        self.told.retain(|(of, ..), _| !gone.contains(of));
+        gone.len() as u64
     }
 }
 
