@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::outputs::{Gathered, Outputs};
 use super::release::{Changes, Release};
-use crate::emit::metrics::{self, Counted};
+use crate::emit::metrics::{self, Counted, Sample};
 use crate::emit::{Which, attributes, event, span};
 use crate::engine::{Effect, Engine};
 use crate::export::{Hold, Origin};
@@ -16,7 +16,7 @@ use crate::model::ids::{Arrival, Digest16, SpanRef};
 use crate::model::policy::Policy;
 use crate::model::record::{Incident, Verdict};
 use crate::page::board::Recorder;
-use crate::telemetry::VerdictMeters;
+use crate::telemetry::{Exemplar, VerdictMeters};
 use crate::wire::{Signal, encode};
 
 /// Where effects go.
@@ -94,12 +94,12 @@ impl Effects {
                     self.parts.recorder.session(session);
                 }
                 Effect::Drift(drift) => {
-                    self.parts.meters.record(&metrics::contract_drift(&drift));
+                    self.count(&metrics::contract_drift(&drift), (drift.span, None), now);
                     self.event(drift.span, event::contract_drift(&drift, now.wall), &mut logs);
                     self.parts.recorder.drift(drift);
                 }
                 Effect::Incident(incident) => {
-                    self.parts.meters.record(&metrics::incident(&incident));
+                    self.count(&metrics::incident(&incident), (incident.span, None), now);
                     let contact = self.contact(&incident);
                     let item = event::incident(&incident, contact.as_deref(), now.wall);
                     self.event(incident.span, item, &mut logs);
@@ -169,7 +169,8 @@ impl Effects {
             None => (None, Counted::default()),
         };
         let (counted, samples) = metrics::verdict(verdict, &counted);
-        samples.iter().for_each(|sample| self.parts.meters.record(sample));
+        let of = (verdict.operator.span, Some(verdict.id));
+        samples.iter().for_each(|sample| self.count(sample, of, now));
         let resource = known.unwrap_or_else(|| self.resource(verdict.operator.span));
         let said = attributes::on_event(verdict);
         match self.parts.said.events.wants(verdict) {
@@ -184,6 +185,10 @@ impl Effects {
             spans.add(resource.clone(), item, None);
         }
         self.remember(verdict.id, Told { counted, resource });
+    }
+
+    fn count(&self, sample: &Sample, (at, chain): (SpanRef, Option<Digest16>), now: Arrival) {
+        self.parts.meters.record(sample, Exemplar { at, chain, when: now.wall });
     }
 
     /// Said by an earlier process: neither said nor counted again.

@@ -251,7 +251,7 @@ impl Core {
         });
         let names = settings::remembered_names(settings);
         let hold = Arc::new(Hold::new(settings::size(settings.limits.held_spans), names));
-        let judged = VerdictMeters::new(&meter, settings::size(settings.limits.label_values));
+        let judged = VerdictMeters::new(&meters, settings::size(settings.limits.label_values));
         let (policy, rules) = asked::contracts(settings).map_err(StartError::Lockfile)?;
         let policy = Arc::new(policy);
         let board = Arc::new(Board::default());

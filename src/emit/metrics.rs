@@ -44,6 +44,8 @@ metrics! {
     VERDICTS = "mcp_verdict.verdicts", Counter, "{chain}",
         ["state", "reason", "owner", "first_failed_layer", "server", "tool"],
         "chains, each once, at the first verdict that is not `working`";
+    AGENT_VERDICTS = "mcp_verdict.agent.verdicts", Counter, "{chain}",
+        ["agent", "state", "owner"], "the same chains, by who asked";
     REVISIONS = "mcp_verdict.revisions", Counter, "{revision}", ["from", "to"],
         "revisions that changed the state";
     ATTEMPTS = "mcp_verdict.attempts", Counter, "{call}", [],
@@ -117,6 +119,7 @@ pub fn verdict(verdict: &Verdict, counted: &Counted) -> (Counted, Vec<Sample>) {
     if verdict.state != State::Working && !counted.settled && !superseded {
         now.settled = true;
         samples.push(Sample::one(&VERDICTS, labels(verdict)));
+        samples.push(Sample::one(&AGENT_VERDICTS, by_agent(verdict)));
         if call {
             samples.push(Sample::one(&ATTEMPTS, Vec::new()));
             let convergence =
@@ -139,18 +142,26 @@ fn labels(verdict: &Verdict) -> Vec<Cow<'static, str>> {
     let unknown = verdict.findings.iter().any(|finding| finding.code == Code::UnknownTool);
     let tool = verdict.tool.as_ref().filter(|_| !unknown);
     let text = |text: Option<String>| Cow::from(text.unwrap_or_default());
-    let owner = match verdict.owner {
-        Owner::None => "",
-        owner => owner.as_str(),
-    };
     vec![
         verdict.state.as_str().into(),
         text(verdict.reason.map(|reason| reason.to_string())),
-        owner.into(),
+        owner(verdict).into(),
         verdict.first_failed_layer.map_or("", |layer| layer.as_str()).into(),
         text(Some(verdict.server.to_string())),
         text(tool.map(|tool| tool.to_string())),
     ]
+}
+
+fn by_agent(verdict: &Verdict) -> Vec<Cow<'static, str>> {
+    let agent = verdict.agent.as_ref().map_or_else(String::new, |agent| agent.to_string());
+    vec![agent.into(), verdict.state.as_str().into(), owner(verdict).into()]
+}
+
+fn owner(verdict: &Verdict) -> &'static str {
+    match verdict.owner {
+        Owner::None => "",
+        owner => owner.as_str(),
+    }
 }
 
 /// Findings that the revision before did not have.

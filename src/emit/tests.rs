@@ -216,7 +216,15 @@ fn a_chain_counts_once() {
     let (counted, samples) = metrics::verdict(&healthy, &counted);
     assert_eq!(
         names(&samples),
-        ["revisions", "verdicts", "attempts", "catalog", "protocol_success", "verified_success"]
+        [
+            "revisions",
+            "verdicts",
+            "agent.verdicts",
+            "attempts",
+            "catalog",
+            "protocol_success",
+            "verified_success"
+        ]
     );
     let failed = sample(State::FalseSuccess);
     let (counted, samples) = metrics::verdict(&failed, &counted);

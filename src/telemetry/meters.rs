@@ -12,10 +12,15 @@ use opentelemetry_sdk::metrics::{PeriodicReader, SdkMeterProvider, Stream};
 use prometheus::proto::{LabelPair, Metric, MetricFamily, MetricType};
 use prometheus::{Encoder, Registry, TextEncoder};
 
+use super::exemplars::Exemplars;
+use super::openmetrics;
+
 /// The instruments of one process.
 pub struct Meters {
     provider: SdkMeterProvider,
     registry: Registry,
+    /// What verdicts counted came from.
+    pub(super) exemplars: Exemplars,
     /// Gathering is one at a time: a scrape never makes another wait for ever.
     gathering: Mutex<()>,
 }
@@ -73,7 +78,12 @@ impl Meters {
             let reader = PeriodicReader::builder(push).with_interval(PERIOD).build();
             builder = builder.with_reader(reader);
         }
-        Ok(Meters { provider: builder.build(), registry, gathering: Mutex::new(()) })
+        Ok(Meters {
+            provider: builder.build(),
+            registry,
+            exemplars: Exemplars::default(),
+            gathering: Mutex::new(()),
+        })
     }
 
     /// Where instruments come from.
@@ -91,6 +101,12 @@ impl Meters {
         let families = self.registry.gather();
         TextEncoder::new().encode(&families, &mut text).map_err(|error| error.to_string())?;
         Ok(text)
+    }
+
+    /// The same for who reads OpenMetrics: counts of verdicts with what the newest one came from.
+    pub fn openmetrics(&self) -> String {
+        let _one = self.gathering.lock().unwrap_or_else(PoisonError::into_inner);
+        openmetrics::encode(&self.registry.gather(), &self.exemplars.by_series())
     }
 
     /// Counters and gauges of wanted names as they stand, in the order of `/metrics`.

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tokio::net::TcpListener;
 
-use super::Meters;
 use super::health::{Answer, Health, Status};
+use super::{Meters, openmetrics};
 
 /// Serves `/metrics` until the process ends.
 pub async fn metrics(listener: TcpListener, meters: Arc<Meters>) {
@@ -18,7 +18,15 @@ pub async fn metrics(listener: TcpListener, meters: Arc<Meters>) {
     serve(listener, router).await;
 }
 
-async fn scrape(State(meters): State<Arc<Meters>>) -> Response {
+async fn scrape(State(meters): State<Arc<Meters>>, headers: HeaderMap) -> Response {
+    let accepts = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
+    if accepts.is_some_and(|kinds| kinds.contains("application/openmetrics-text")) {
+        let gathered = tokio::task::spawn_blocking(move || meters.openmetrics()).await;
+        return match gathered {
+            Ok(text) => ([(header::CONTENT_TYPE, openmetrics::CONTENT_TYPE)], text).into_response(),
+            Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+        };
+    }
     const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
     let gathered = tokio::task::spawn_blocking(move || meters.prometheus()).await;
     match gathered {

@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Histogram, Meter};
 
+use super::Meters;
+use super::exemplars::{Exemplar, Exemplars};
 use crate::emit::metrics::{self, Kind, Sample};
 
 /// Instruments for everything in the registry of verdict metrics.
@@ -15,6 +17,7 @@ pub struct VerdictMeters {
     duration: Histogram<f64>,
     labels: Arc<Labels>,
     standing: Arc<Mutex<Standing>>,
+    exemplars: Exemplars,
 }
 
 /// Incidents that stand, by their labels; 0 for those that once stood.
@@ -25,7 +28,8 @@ const SERIES: usize = 5_000;
 
 impl VerdictMeters {
     /// `label_values`: distinct values of one label of one metric.
-    pub fn new(meter: &Meter, label_values: usize) -> Self {
+    pub fn new(meters: &Meters, label_values: usize) -> Self {
+        let meter = &meters.meter();
         let counters = metrics::METRICS.iter().filter(|metric| metric.kind == Kind::Counter);
         let counters = counters.map(|metric| {
             let counter = meter.u64_counter(metric.name).with_description(metric.says).build();
@@ -48,14 +52,16 @@ impl VerdictMeters {
             duration,
             labels: Arc::new(Labels { most: label_values, seen: Mutex::default() }),
             standing,
+            exemplars: meters.exemplars.clone(),
         }
     }
 
-    /// Adds one sample.
-    pub fn record(&self, sample: &Sample) {
+    /// Adds one sample, and remembers where it came from.
+    pub fn record(&self, sample: &Sample, from: Exemplar) {
         let labels = self.labels.bounded(sample);
         if let Some(counter) = self.counters.get(sample.metric) {
             counter.add(sample.by, &labels);
+            self.exemplars.put(sample.metric, labels, from);
         }
     }
 
@@ -155,7 +161,7 @@ mod tests {
     fn an_incident_that_stands_no_longer_counts_zero() {
         let none = None::<opentelemetry_otlp::MetricExporter>;
         let meters = crate::telemetry::Meters::new(&[], none).unwrap();
-        let verdicts = VerdictMeters::new(&meters.meter(), 100);
+        let verdicts = VerdictMeters::new(&meters, 100);
         let name = "mcp_verdict_incidents_active";
         let count = || {
             let all = meters.samples(&|metric| metric == name);

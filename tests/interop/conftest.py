@@ -14,6 +14,7 @@ import types
 
 import pytest
 
+from watching import watched  # noqa: F401, a fixture
 from harness import CONFIGS, EXAMPLES, ROOT, Desk, Program, address, free_ports, run_client
 
 # Shorter than the default of 6 s, longer than the half second after which the examples export.
