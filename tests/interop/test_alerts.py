@@ -3,13 +3,14 @@
 The live part is one course of events: real calls fail, each in the way of another owner; the right alert reaches
 the right receiver; it stops when the incident recovers; it is over when a success was verified.
 """
+import json
 import re
 import time
 
 import pytest
 import yaml
 
-from harness import CONFIGS, ROOT, eventually
+from harness import CONFIGS, ROOT, address, eventually, http_get
 from test_configs import accepts
 from watching import FAILURES, NAME, firing, recorded, registry, rules, send, unknown_in
 
@@ -128,3 +129,43 @@ def test_it_stops_when_the_incident_recovers_and_is_over_when_a_success_was_veri
     assert not firing(watched, alertname="McpIncidentUnresolved", server=server)
     # Others are not: each incident is its own.
     assert firing(watched, alertname="McpOutcomeWrong", server="outcome-owner.example.com")
+
+
+def test_a_server_s_own_team_hears_of_it_instead(watched):
+    watched.calls.call(server="payroll.example.com", session="payroll", end="tool_error")
+    got = watched.receiver
+    eventually(lambda: got.has("payroll", "McpToolFailing", "firing", contact="#payroll-oncall"), 15, "the team of the server")
+    assert not got.has("tool_owner", "McpToolFailing", "firing", server="payroll.example.com")
+
+
+def test_a_restart_of_mcp_verdict_is_no_recovery(watched):
+    """The new process knows from its first answer on what stands; neither the page nor a receiver is misled."""
+    server = "outcome-owner.example.com"
+
+    def stands():
+        text = http_get(f"http://{address(watched.ports.metrics)}/metrics")
+        return [line for line in text.splitlines() if line.startswith("mcp_verdict_incidents_active{") and server in line]
+
+    def shown():
+        listed = json.loads(http_get(f"http://{address(watched.ports.page)}/v1/incidents?server={server}"))
+        return [(incident["reason"], incident["status"], incident["count"]) for incident in listed["incidents"]]
+    before = stands(), shown()
+    assert before[0][0].endswith(" 1") and before[1] == [("outcome_missing", "open", 1)]
+    watched.restart()
+    assert (stands(), shown()) == before
+    for _ in range(8):
+        assert firing(watched, alertname="McpOutcomeWrong", server=server)
+        time.sleep(0.5)
+    assert not watched.receiver.has("outcome_owner/over", "McpIncidentUnresolved", "resolved", server=server)
+
+
+def test_what_is_documented_is_what_there_is():
+    text = (ROOT / "docs/alerting.md").read_text()
+    shipped = {rule["alert"] for name in ("alerts.yaml", "alerts-from-events.yaml") for rule in rules(name)}
+    assert set(re.findall(r"`(Mcp\w+)`", text)) == shipped
+    for owner, alerts, waits in re.findall(r"^\| `(\w+)` \| ([^|]*) \| [^|]* \| ([^|]*) \|$", text, re.M):
+        for rule in rules("alerts.yaml"):
+            if f"`{rule['alert']}`" in alerts:
+                assert rule["labels"]["owner"] == owner
+                said = re.match(r"(\d+) min|at once", waits)
+                assert rule.get("for", "0m") == f"{said[1] or 0}m", (rule["alert"], waits)

@@ -108,8 +108,9 @@ class Here:
                 text = re.sub(rf"(^|=){re.escape(there)}(?=/|$)", rf"\g<1>{here}", text)
             return self.local(text)
         command = [*self.programs[name], *map(local, service["command"])]
-        if name == "prometheus":
-            command += ["--web.listen-address", f"127.0.0.1:{self.port[9090]}"]
+        own = {"prometheus": 9090, "alertmanager": 9093}
+        if name in own:
+            command += ["--web.listen-address", f"127.0.0.1:{self.port[own[name]]}"]
         context = (service.get("build") or {}).get("context")
         env = {key: local(value) for key, value in (service.get("environment") or {}).items()}
         (self.folder / name).mkdir(exist_ok=True)
@@ -129,11 +130,11 @@ class Here:
 def stack(project, binary, peers, tmp_path_factory):
     assert [value for instruction, value in stages("Dockerfile")[-1] if instruction == "ENTRYPOINT"] == ['["mcp-verdict"]']
     programs = {"desk": [], "agent": [], "mcp-verdict": [binary], "collector": [peers.collector],
-                "jaeger": [peers.jaeger], "prometheus": ["prometheus"]}
+                "jaeger": [peers.jaeger], "prometheus": ["prometheus"], "alertmanager": ["prometheus-alertmanager"]}
     here = Here(project, programs, tmp_path_factory.mktemp("compose"))
     # `python` of the image is the Python that runs these tests.
     os.environ["PATH"] = os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"]
-    listens = {"desk": 8000, "mcp-verdict": 4317, "collector": 14317, "jaeger": 16686, "prometheus": 9090}
+    listens = {"desk": 8000, "mcp-verdict": 4317, "collector": 14317, "jaeger": 16686, "alertmanager": 9093, "prometheus": 9090}
     started = []
     try:
         for name in here.order():
@@ -157,3 +158,12 @@ def test_prometheus_scrapes_and_alerts(stack):
         answer = json.loads(http_get(f"http://127.0.0.1:{stack.port[9090]}/api/v1/alerts"))
         return {alert["labels"]["alertname"] for alert in answer["data"]["alerts"] if alert["state"] == "firing"}
     eventually(lambda: "McpFalseSuccess" in firing(), 60, "McpFalseSuccess")
+
+
+def test_alertmanager_hears_of_it_and_the_page_shows_it(stack):
+    def heard():
+        alerts = json.loads(http_get(f"http://127.0.0.1:{stack.port[9093]}/api/v2/alerts"))
+        return {(alert["labels"]["alertname"], receiver["name"]) for alert in alerts for receiver in alert["receivers"]}
+    eventually(lambda: ("McpOutcomeWrong", "outcome_owner") in heard(), 60, "McpOutcomeWrong for its owner")
+    incidents = json.loads(http_get(f"http://127.0.0.1:{stack.port[55679]}/v1/incidents?owner=outcome_owner"))["incidents"]
+    assert [incident["status"] for incident in incidents] == ["open"]
