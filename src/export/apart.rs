@@ -43,20 +43,28 @@ impl Mood {
 /// # Errors
 /// The request, where it must be dropped as it is.
 pub fn apart(batch: Batch, signal: Signal, mood: &Mood) -> Result<Vec<Batch>, Batch> {
-    let Batch { mut parts } = batch;
-    match (parts.len(), mood.takes_something()) {
-        (0, _) | (1, false) => Err(Batch { parts }),
-        (1, true) => match parts.pop().map(|only| halves(only, signal)) {
-            Some(Ok(halves)) => Ok(halves.into_iter().rev().map(alone).collect()),
-            Some(Err(only)) => Err(alone(only)),
-            None => Err(Batch { parts }),
-        },
+    match (batch.parts.len(), mood.takes_something()) {
+        (0 | 1, false) => Err(batch),
         // Who refuses everything is not asked twice for each.
-        (_, false) => Ok(parts.into_iter().rev().map(alone).collect()),
-        (count, true) => {
-            let second = parts.split_off(count / 2);
-            Ok(vec![Batch { parts: second }, Batch { parts }])
-        }
+        (_, false) => Ok(batch.parts.into_iter().rev().map(alone).collect()),
+        (_, true) => smaller(batch, signal),
+    }
+}
+
+/// A request in halves, by exports and then by items, the first on top.
+///
+/// # Errors
+/// The request, where it is one item.
+pub fn smaller(batch: Batch, signal: Signal) -> Result<Vec<Batch>, Batch> {
+    let Batch { mut parts } = batch;
+    if parts.len() > 1 {
+        let second = parts.split_off(parts.len() / 2);
+        return Ok(vec![Batch { parts: second }, Batch { parts }]);
+    }
+    match parts.pop().map(|only| halves(only, signal)) {
+        Some(Ok(halves)) => Ok(halves.into_iter().rev().map(alone).collect()),
+        Some(Err(only)) => Err(alone(only)),
+        None => Err(Batch { parts }),
     }
 }
 

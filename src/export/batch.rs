@@ -57,6 +57,11 @@ impl Batch {
         self.parts.iter().map(|part| part.items).sum()
     }
 
+    /// Without codings.
+    pub fn bytes(&self) -> usize {
+        self.parts.iter().map(|part| part.plain_length).sum()
+    }
+
     /// Of its items those that a record of the log stands for.
     pub fn accepted(&self) -> usize {
         let accepted = self.parts.iter().filter(|part| part.receipt.is_due());
@@ -104,14 +109,15 @@ pub fn join(parts: &[Bytes]) -> Bytes {
     out.freeze()
 }
 
-/// Takes the next batch of at most `max` bytes off the queue. What is in the exporter's own coding
+/// Takes the next batch off the queue, of at most `max` bytes, and of at most `joined` where it is
+/// more than one parcel. What is in the exporter's own coding
 /// leaves alone, as it came; a parcel over the limit is split in place, and what cannot be sent at
 /// all is handed to `unsendable`.
 pub fn form(
     queue: &mut VecDeque<Waiting>,
     signal: Signal,
     coding: Coding,
-    max: usize,
+    (joined, max): (usize, usize),
     mut unsendable: impl FnMut(Unsendable, usize),
 ) -> Option<Batch> {
     let mut batch = Batch { parts: Vec::new() };
@@ -127,7 +133,7 @@ pub fn form(
         }
         let alone = signal == Signal::Profiles
             || (next.coding != Coding::Identity && next.coding == coding);
-        if !batch.parts.is_empty() && (alone || size + next.plain_length > max) {
+        if !batch.parts.is_empty() && (alone || size + next.plain_length > joined) {
             break;
         }
         size += next.plain_length;
@@ -226,7 +232,7 @@ mod tests {
 
         fn form(&mut self, signal: Signal, coding: Coding, max: usize) -> Option<Batch> {
             let lost = &mut self.lost;
-            form(&mut self.queue, signal, coding, max, |_, items| *lost += items)
+            form(&mut self.queue, signal, coding, (max, max), |_, items| *lost += items)
         }
 
         fn items(&mut self, signal: Signal, coding: Coding, max: usize) -> Vec<usize> {
@@ -246,6 +252,22 @@ mod tests {
         (0..5).for_each(|_| bench.push(&[100, 100], Coding::Identity));
         assert_eq!(bench.items(Signal::Traces, Coding::Identity, 500), [4, 4, 2]);
         assert_eq!(bench.ledger.outstanding(), 0);
+    }
+
+    #[test]
+    fn less_is_joined_where_less_is_wanted_and_nothing_is_dropped_for_it() {
+        let mut bench = Bench::new();
+        for names in [&[100][..], &[100], &[900], &[100], &[100]] {
+            bench.push(names, Coding::Identity);
+        }
+        let lost = &mut bench.lost;
+        let next = || {
+            form(&mut bench.queue, Signal::Traces, Coding::Identity, (300, 1_000), |_, items| {
+                *lost += items;
+            })
+        };
+        let items: Vec<usize> = std::iter::from_fn(next).map(|batch| batch.items()).collect();
+        assert_eq!((items, bench.lost), (vec![2, 1, 2], 0));
     }
 
     #[test]

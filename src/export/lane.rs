@@ -14,6 +14,7 @@ use super::batch::{Batch, Waiting, form};
 use super::client::Client;
 use super::counters::LaneCounters;
 use super::ledger::Ledger;
+use super::pace::Pace;
 use super::parcel::{Parcel, Receipt};
 use super::settings::Retry;
 use super::shelf::{Backlog, Behind, Page, Present, Shelved, Taken};
@@ -54,6 +55,7 @@ pub struct Lane {
     shelf: OnceLock<Shelved>,
     wake: Notify,
     slots: Arc<Semaphore>,
+    pace: Pace,
     taken: Arc<Semaphore>,
     ledger: Arc<Ledger>,
     counters: LaneCounters,
@@ -98,6 +100,7 @@ pub struct Parts {
 impl Lane {
     pub fn new(parts: Parts) -> Self {
         Lane {
+            pace: Pace::new(parts.client.max_batch_size(), SLOTS),
             index: parts.index,
             exporter: parts.exporter,
             signal: parts.signal,
@@ -244,8 +247,10 @@ impl Lane {
     pub async fn run(self: Arc<Self>) {
         loop {
             let Ok(taken) = self.taken.clone().acquire_owned().await else { return };
+            self.something().await;
+            // Not before there is something to send: others may need it.
             let Ok(slot) = self.slots.clone().acquire_owned().await else { return };
-            let batch = self.next().await;
+            let Some(batch) = self.next() else { continue };
             self.progress.taken.fetch_add(1, Ordering::Relaxed);
             let lane = self.clone();
             tokio::spawn(async move {
@@ -255,21 +260,25 @@ impl Lane {
         }
     }
 
-    async fn next(&self) -> Batch {
+    /// Waits until something waits to be sent.
+    async fn something(&self) {
         loop {
             if !*self.hurry.borrow() {
                 self.refill().await;
             }
-            let (signal, coding) = (self.signal, self.client.coding());
-            let max = self.client.max_batch_size();
-            let batch = form(&mut self.queue().waiting, signal, coding, max, |why, items| {
-                self.unsendable(why, items);
-            });
-            match batch {
-                Some(batch) => return batch,
-                None => self.more().await,
+            if self.waiting() > 0 {
+                return;
             }
+            self.more().await;
         }
+    }
+
+    fn next(&self) -> Option<Batch> {
+        let (signal, coding) = (self.signal, self.client.coding());
+        let limits = (self.pace.bytes(), self.client.max_batch_size());
+        form(&mut self.queue().waiting, signal, coding, limits, |why, items| {
+            self.unsendable(why, items);
+        })
     }
 
     /// Waits until there may be something to send.

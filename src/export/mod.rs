@@ -15,6 +15,7 @@ mod lane;
 mod ledger;
 mod outbox;
 mod outcome;
+mod pace;
 mod page;
 mod parcel;
 pub mod settings;

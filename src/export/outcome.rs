@@ -45,6 +45,11 @@ impl Attempt {
     }
 }
 
+/// Whether nobody answered in time: less may be answered sooner.
+pub fn is_late(reason: Reason) -> bool {
+    matches!(reason, "timeout" | "grpc_deadline_exceeded" | "http_504")
+}
+
 /// Characters of an error that are worth a line.
 const WORDS: usize = 200;
 

@@ -10,9 +10,9 @@ use tokio::time::Instant;
 
 use super::Lane;
 use crate::clock::timer;
-use crate::export::apart::apart;
+use crate::export::apart::{apart, smaller};
 use crate::export::batch::{Batch, Unsendable};
-use crate::export::outcome::{Attempt, Outcome, Reason};
+use crate::export::outcome::{Attempt, Outcome, Reason, is_late};
 use crate::export::trouble;
 
 impl Lane {
@@ -32,16 +32,28 @@ impl Lane {
         tracing::warn!(exporter, signal, reason, items, "dropped");
     }
 
-    /// Sends a batch, and where it is refused for what it holds the parts of it.
+    /// Sends a batch, and where it is refused for what it holds, or not answered in time, the parts
+    /// of it.
     pub(super) async fn deliver(&self, batch: Batch, slot: OwnedSemaphorePermit) {
         let (began, mut slot) = (timer(), Some(slot));
         let mut left = vec![batch];
         while let Some(batch) = left.pop() {
-            let Some(outcome) = self.attempt(&batch, began, &mut slot).await else { return };
-            let Outcome::Unfit(reason) = outcome else {
-                self.end(&outcome, &batch);
-                self.finish(batch, left.is_empty());
+            if batch.parts.len() > 1 && batch.bytes() > self.pace.bytes() {
+                left.extend(smaller(batch, self.signal).unwrap_or_else(|whole| vec![whole]));
                 continue;
+            }
+            let Some(outcome) = self.attempt(&batch, began, &mut slot).await else { return };
+            let reason = match outcome {
+                Outcome::Unfit(reason) => reason,
+                Outcome::Again { .. } => {
+                    left.extend(smaller(batch, self.signal).unwrap_or_else(|whole| vec![whole]));
+                    continue;
+                }
+                _ => {
+                    self.end(&outcome, &batch);
+                    self.finish(batch, left.is_empty());
+                    continue;
+                }
             };
             self.mood.refused();
             match apart(batch, self.signal, &self.mood) {
@@ -57,7 +69,8 @@ impl Lane {
         }
     }
 
-    /// Sends one request until its outcome is final; `None` at the end of the process.
+    /// Sends one request until its outcome is final, or less should be sent in its place (the
+    /// outcome is to try again then); `None` at the end of the process.
     async fn attempt(
         &self,
         batch: &Batch,
@@ -75,11 +88,17 @@ impl Lane {
                 *slot = Some(self.slots.clone().acquire_owned().await.ok()?);
             }
             let Attempt { outcome, detail } = self.client.send(self.signal, batch).await;
-            drop(slot.take());
             let Outcome::Again { reason, after } = outcome else {
+                drop(slot.take());
+                self.pace.faster();
                 self.answered();
                 return Some(outcome);
             };
+            let late = is_late(reason);
+            match late {
+                true => self.pace.slower(batch.bytes(), slot.take()),
+                false => drop(slot.take()),
+            }
             self.counters.retried(reason);
             self.failed(reason, detail);
             let delay = backoff.next().unwrap_or(self.retry.max_interval);
@@ -88,6 +107,9 @@ impl Lane {
                 return Some(Outcome::Refused("retries_exhausted"));
             }
             self.pause(wait).await;
+            if late && batch.items() > 1 && batch.bytes() > self.pace.bytes() {
+                return Some(outcome);
+            }
         }
     }
 

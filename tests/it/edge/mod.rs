@@ -4,6 +4,7 @@
 // A helper that cannot go on fails the test that called it.
 #![allow(clippy::unwrap_used)]
 
+mod asked;
 mod delivery;
 mod judged;
 mod killed;
@@ -15,5 +16,6 @@ mod poison;
 mod receiving;
 mod recovered;
 mod refused;
+mod slow;
 mod starting;
 pub mod support;
