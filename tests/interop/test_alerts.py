@@ -94,15 +94,23 @@ def test_every_alert_has_a_receiver_of_its_owner():
 
 # Live: fixture `watched`.
 
-def test_each_failure_reaches_its_owner_and_nobody_else(watched):
+@pytest.fixture(scope="module")
+def failed(watched):
+    """One call has failed in the way of each owner, and alerts of it are firing."""
     for end, owner, _ in FAILURES:
         send(watched, end, owner)
-    got = watched.receiver
+    for _, owner, alert in FAILURES:
+        eventually(lambda: firing(watched, alertname=alert, owner=owner), 40, f"{alert} of {owner}")
+    return watched
+
+
+def test_each_failure_reaches_its_owner_and_nobody_else(failed):
+    got = failed.receiver
     for _, owner, alert in FAILURES:
         server = f"{owner.replace('_', '-')}.example.com"
-        eventually(lambda: got.has(owner, alert, "firing", owner=owner, server=server), 20, f"{alert} at {owner}: {dict(got.got)}")
+        eventually(lambda: got.has(owner, alert, "firing", owner=owner, server=server), 40, f"{alert} at {owner}: {dict(got.got)}")
         if owner != "operator":
-            eventually(lambda: got.has(f"{owner}/over", "McpIncidentUnresolved", "firing", server=server), 10, f"the incident of {owner}")
+            eventually(lambda: got.has(f"{owner}/over", "McpIncidentUnresolved", "firing", server=server), 40, f"the incident of {owner}")
     for _, owner, alert in FAILURES:
         assert {told["labels"]["owner"] for told in got.got[owner]} == {owner}
     assert not got.got["unowned"]
@@ -113,18 +121,19 @@ def test_each_failure_reaches_its_owner_and_nobody_else(watched):
     assert said and not [text for text in said if not text or "<error" in text or "<no value>" in text]
 
 
-def test_it_stops_when_the_incident_recovers_and_is_over_when_a_success_was_verified(watched):
+def test_it_stops_when_the_incident_recovers_and_is_over_when_a_success_was_verified(failed):
+    watched = failed
     owner, server = "tool_owner", "tool-owner.example.com"
     assert firing(watched, alertname="McpToolFailing", server=server)
     send(watched, "answered", owner)
-    eventually(lambda: not firing(watched, alertname="McpToolFailing", server=server), 15, "the alert to stop")
+    eventually(lambda: not firing(watched, alertname="McpToolFailing", server=server), 40, "the alert to stop")
     # Nobody has verified anything: the incident goes on, and no receiver is told that it is over.
     time.sleep(3)
     assert firing(watched, alertname="McpIncidentUnresolved", server=server)
     assert not watched.receiver.has(owner, "McpToolFailing", "resolved")
     assert not watched.receiver.has(f"{owner}/over", "McpIncidentUnresolved", "resolved", server=server)
     send(watched, "verified", owner)
-    eventually(lambda: watched.receiver.has(f"{owner}/over", "McpIncidentUnresolved", "resolved", server=server), 20,
+    eventually(lambda: watched.receiver.has(f"{owner}/over", "McpIncidentUnresolved", "resolved", server=server), 40,
                "the incident to be over")
     assert not firing(watched, alertname="McpIncidentUnresolved", server=server)
     # Others are not: each incident is its own.
@@ -134,12 +143,13 @@ def test_it_stops_when_the_incident_recovers_and_is_over_when_a_success_was_veri
 def test_a_server_s_own_team_hears_of_it_instead(watched):
     watched.calls.call(server="payroll.example.com", session="payroll", end="tool_error")
     got = watched.receiver
-    eventually(lambda: got.has("payroll", "McpToolFailing", "firing", contact="#payroll-oncall"), 15, "the team of the server")
+    eventually(lambda: got.has("payroll", "McpToolFailing", "firing", contact="#payroll-oncall"), 40, "the team of the server")
     assert not got.has("tool_owner", "McpToolFailing", "firing", server="payroll.example.com")
 
 
-def test_a_restart_of_mcp_verdict_is_no_recovery(watched):
+def test_a_restart_of_mcp_verdict_is_no_recovery(failed):
     """The new process knows from its first answer on what stands; neither the page nor a receiver is misled."""
+    watched = failed
     server = "outcome-owner.example.com"
 
     def stands():

@@ -85,7 +85,7 @@ def test_events_alone_reach_each_owner(behind, sent):
                 for a in ask(behind, "alerts")["alerts"] if a["state"] == "firing"}
     wanted = {("McpFalseSuccess" if end == "missing" else "McpOwnerHasToAct", owner, f"{end}.example.com", "create_ticket")
               for end, owner in OWNERS.items()}
-    eventually(lambda: wanted <= firing(), 30, f"{wanted}")
+    eventually(lambda: wanted <= firing(), 40, f"{wanted}")
     assert firing() == wanted
 
 
@@ -95,7 +95,7 @@ def test_events_are_counted_each_once(behind, sent):
         found = ask(behind, "query?query=" + urllib.parse.quote(query))["result"]
         return {tuple(series["metric"].values()): float(series["value"][1]) for series in found}
     wanted = {(ENDS[end],): COUNTS[end] for end in ENDS}
-    eventually(lambda: counted("sum by (state) (mcp_verdict_event_verdicts_total)") == wanted, 20, f"{wanted}")
+    eventually(lambda: counted("sum by (state) (mcp_verdict_event_verdicts_total)") == wanted, 40, f"{wanted}")
     assert counted("sum by (server) (mcp_verdict_event_verified_total)") == {("verified.example.com",): COUNTS["verified"]}
     opened = counted('sum by (owner) (mcp_verdict_event_incidents_total{status="open"}) > bool 0')
     assert set(opened) == {("outcome_owner",), ("tool_owner",), ("credential_owner",)}
@@ -111,9 +111,9 @@ def traces_of(path):
 def test_every_trace_that_somebody_has_to_look_at_is_kept_whole_and_a_share_of_the_rest(behind, sent):
     everything, kept = behind.folder / "all.jsonl", behind.folder / "kept.jsonl"
     all_sent = {trace for traces in sent.values() for trace in traces}
-    eventually(lambda: all_sent <= set(traces_of(everything)), 20, "every trace to leave mcp-verdict")
+    eventually(lambda: all_sent <= set(traces_of(everything)), 40, "every trace to leave mcp-verdict")
     bad = {trace for end in OWNERS for trace in sent[end]}
-    eventually(lambda: bad <= set(traces_of(kept)), DECISION_WAIT + 15, "every trace with a problem")
+    eventually(lambda: bad <= set(traces_of(kept)), DECISION_WAIT + 40, "every trace with a problem")
     # What was decided no is not there a while later either.
     time.sleep(DECISION_WAIT)
     left, arrived = traces_of(everything), traces_of(kept)

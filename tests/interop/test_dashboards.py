@@ -73,7 +73,7 @@ def test_links_lead_to_views_and_filters_that_the_page_has(path):
 @pytest.fixture(scope="module")
 def busy(watched):
     """A little of everything that the dashboards show, twice, so that what counts is seen to grow."""
-    eventually(lambda: answer(watched, "mcp_verdict_attempts_total"), 20, "the first scrape")
+    eventually(lambda: answer(watched, "mcp_verdict_attempts_total"), 40, "the first scrape")
     for number in range(2):
         for end, owner, _ in FAILURES:
             send(watched, end, owner)
@@ -82,10 +82,10 @@ def busy(watched):
         stale(watched)
         watched.calls.contracts(1_700_000_000 * 10**9 + watched.calls.sent * 10**12)
         eventually(lambda: answer(watched, 'mcp_verdict_verdicts_total{state="healthy"}')
-                   and answer(watched, f"increase(mcp_verdict_attempts_total[5m]) > {number}"), 15, "the calls to be counted")
+                   and answer(watched, f"increase(mcp_verdict_attempts_total[5m]) > {number}"), 40, "the calls to be counted")
     revised(watched)
-    eventually(lambda: answer(watched, 'sum(mcp_verdict_contract_drift_total{grade="breaking"})'), 20, "drift")
-    eventually(lambda: answer(watched, 'mcp_verdict:incidents_active:sum{layer="catalog"} > 0'), 20, "a stale catalog")
+    eventually(lambda: answer(watched, 'sum(mcp_verdict_contract_drift_total{grade="breaking"})'), 40, "drift")
+    eventually(lambda: answer(watched, 'mcp_verdict:incidents_active:sum{layer="catalog"} > 0'), 40, "a stale catalog")
     return watched
 
 
@@ -95,9 +95,9 @@ def revised(watched):
     call = calls.request("tools/call", time.time_ns() - 10**9, {
         "server.address": server, "mcp.session.id": "late", "gen_ai.tool.name": "create_ticket", "mcp_evidence.call.is_error": False})
     calls.post({"support-agent": [call]})
-    eventually(lambda: answer(watched, f'mcp_verdict_verdicts_total{{server="{server}"}}'), 15, "the first verdict")
+    eventually(lambda: answer(watched, f'mcp_verdict_verdicts_total{{server="{server}"}}'), 40, "the first verdict")
     calls.log("support-agent", call, {"mcp_evidence.outcome.status": "verified", "mcp_evidence.outcome.method": "query"})
-    eventually(lambda: answer(watched, 'mcp_verdict_revisions_total{to="healthy"}'), 15, "the revision")
+    eventually(lambda: answer(watched, 'mcp_verdict_revisions_total{to="healthy"}'), 40, "the revision")
 
 
 def stale(watched):
@@ -139,7 +139,7 @@ def test_every_query_of_every_panel_has_data(busy, path):
     asked = queries(dashboard)
     for name, value in filled.items():
         asked = [(title, expr.replace(name, value)) for title, expr in asked]
-    eventually(lambda: not empty(), 20, f"data for {empty()}")
+    eventually(lambda: not empty(), 40, f"data for {empty()}")
 
 
 def numbers(series):
@@ -154,7 +154,7 @@ def test_a_dot_on_a_panel_leads_to_its_trace_and_to_its_chain_on_the_page(busy):
 
     def exemplars():
         return json.loads(http_get(f"{prometheus}/api/v1/query_exemplars?{query}"))["data"]
-    found = eventually(exemplars, 10, "exemplars")
+    found = eventually(exemplars, 40, "exemplars")
     states = {series["seriesLabels"]["state"] for series in found}
     assert {"false_success", "tool_failed", "needs_auth", "healthy"} <= states
     for series in found:
