@@ -189,10 +189,7 @@ impl Engine {
         for trace in remains.buried {
             self.remember_buried(trace);
         }
-        for entry in remains.entries {
-            self.incidents.note(entry.server.clone(), entry.id, Some(entry));
-        }
-        self.incidents.restored();
+        self.incidents.restore(remains.entries);
         self.recall(now)
     }
 

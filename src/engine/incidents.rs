@@ -11,6 +11,8 @@ use crate::model::words::{IncidentStatus, Reason};
 
 /// Entries kept of one server, the newest.
 const ENTRIES: usize = 10_000;
+/// Entries beside these that incidents of one server keep.
+const KEPT: usize = 2_000;
 /// How often those that stand are looked at within `incident_quiet`, though nothing is heard.
 const LOOKS: u64 = 24;
 
@@ -20,6 +22,16 @@ struct OfServer {
     by_time: BTreeSet<(Nanos, Digest16)>,
     /// How many of them are failures.
     failed: usize,
+    /// What incidents that stand rest on: it outlives newer entries.
+    kept: BTreeSet<Digest16>,
+}
+
+/// How much of a server's entries incidents that stand rest on.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Worth {
+    Nothing,
+    InPart,
+    Wholly,
 }
 
 impl OfServer {
@@ -34,6 +46,41 @@ impl OfServer {
         if let Some(entry) = self.entries.remove(id) {
             self.by_time.remove(&(entry.time, *id));
             self.failed -= usize::from(entry.failure.is_some());
+        }
+    }
+
+    fn worth(&self) -> Worth {
+        match self.kept.len() {
+            0 => Worth::Nothing,
+            kept if self.entries.len() > kept => Worth::InPart,
+            _ => Worth::Wholly,
+        }
+    }
+
+    fn newest(&self) -> Nanos {
+        let kept = || self.entries.values().map(|entry| entry.time).max();
+        self.by_time.last().map(|(time, _)| *time).or_else(kept).unwrap_or(0)
+    }
+
+    /// Lets the oldest go that nothing rests on, until so many are left beside what is kept.
+    fn shrink(&mut self, most: usize) {
+        while self.entries.len() > most + self.kept.len() {
+            match self.by_time.pop_first() {
+                Some((_, id)) if self.kept.contains(&id) => {}
+                Some((_, id)) => self.remove(&id),
+                None => return,
+            }
+        }
+    }
+
+    /// From now on these are kept; what was kept before and is old leaves.
+    fn keep(&mut self, kept: BTreeSet<Digest16>) {
+        for id in std::mem::replace(&mut self.kept, kept) {
+            let place = self.entries.get(&id).map(|entry| (entry.time, id));
+            let old = place.is_some_and(|place| !self.by_time.contains(&place));
+            if old && !self.kept.contains(&id) {
+                self.remove(&id);
+            }
         }
     }
 }
@@ -64,16 +111,16 @@ impl Incidents {
             Some(entry) => of.insert(id, entry),
             None => of.remove(&id),
         }
-        if of.entries.len() > ENTRIES
-            && let Some((_, oldest)) = of.by_time.first().copied()
-        {
-            of.remove(&oldest);
-        }
+        of.shrink(ENTRIES);
         self.due.insert(server);
     }
 
-    /// What an earlier process left has all been noted.
-    pub fn restored(&mut self) {
+    /// Takes up what an earlier process left: all of it, until it is known what rests on it.
+    pub fn restore(&mut self, entries: Vec<Entry>) {
+        for entry in entries {
+            self.due.insert(entry.server.clone());
+            self.servers.entry(entry.server.clone()).or_default().insert(entry.id, entry);
+        }
         self.restored = true;
     }
 
@@ -99,7 +146,8 @@ impl Incidents {
         for server in std::mem::take(&mut self.due) {
             let of = self.servers.get(&server).filter(|of| of.failed > 0);
             let fold = |of: &OfServer| fold(of.entries.values().map(|entry| &**entry), now, quiet);
-            let all = of.map_or_else(Vec::new, fold);
+            let mut all = of.map_or_else(Vec::new, fold);
+            all.extend(self.gone(&server, &all));
             self.stand(server, &all);
             found.extend(all);
         }
@@ -117,6 +165,20 @@ impl Incidents {
         }
     }
 
+    /// Those that stood and of which no failure is left, as each was revised into something else.
+    fn gone(&self, server: &Name, all: &[Incident]) -> Vec<Incident> {
+        let of = |i: &Incident| (i.layer.clone(), i.reason, i.discriminator.clone());
+        let left: BTreeSet<_> = all.iter().map(of).collect();
+        let stood = self.standing.get(server).into_iter().flatten();
+        let gone = stood.filter(|incident| !left.contains(&of(incident)));
+        gone.map(|incident| Incident {
+            status: IncidentStatus::Expired,
+            count: 0,
+            ..incident.clone()
+        })
+        .collect()
+    }
+
     fn stand(&mut self, server: Name, all: &[Incident]) {
         let stands = |incident: &&Incident| {
             matches!(incident.status, IncidentStatus::Open | IncidentStatus::Recovering)
@@ -126,6 +188,10 @@ impl Incidents {
             return;
         }
         self.moved = true;
+        if let Some(of) = self.servers.get_mut(&server) {
+            let rests_on = standing.iter().flat_map(|incident| &incident.rests_on);
+            of.keep(rests_on.copied().take(KEPT).collect());
+        }
         match standing.is_empty() {
             true => self.standing.remove(&server),
             false => self.standing.insert(server, standing),
@@ -152,125 +218,34 @@ impl Incidents {
         self.told.values()
     }
 
-    /// Where there are more than `most` entries, the servers that were quiet longest leave; how
-    /// many did.
+    /// Where there are more than `most` entries, a quarter of the servers leaves, or all of it that
+    /// no incident rests on: first those where none stands, and of these those that were quiet
+    /// longest. How many servers lost something.
     pub fn thin(&mut self, most: usize) -> u64 {
         let total: usize = self.servers.values().map(|of| of.entries.len().max(1)).sum();
         if total <= most {
             return 0;
         }
-        let newest = |of: &OfServer| of.by_time.last().map_or(0, |(time, _)| *time);
-        let mut servers: Vec<(Nanos, Name)> =
-            self.servers.iter().map(|(name, of)| (newest(of), name.clone())).collect();
+        let mut servers: Vec<(Worth, Nanos, Name)> =
+            self.servers.iter().map(|(name, of)| (of.worth(), of.newest(), name.clone())).collect();
         servers.sort();
         servers.truncate(servers.len().div_ceil(4));
-        let gone: BTreeSet<Name> = servers.into_iter().map(|(_, server)| server).collect();
-        for server in &gone {
-            self.servers.remove(server);
-            self.moved |= self.standing.remove(server).is_some();
+        let mut gone = BTreeSet::new();
+        for (worth, _, server) in &servers {
+            match (worth, self.servers.get_mut(server)) {
+                (Worth::InPart, Some(of)) => of.shrink(0),
+                _ => {
+                    self.servers.remove(server);
+                    self.moved |= self.standing.remove(server).is_some();
+                    gone.insert(server);
+                }
+            }
         }
         self.told.retain(|(of, ..), _| !gone.contains(of));
-        gone.len() as u64
+        servers.len() as u64
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::incident::{Failure, Passes};
-    use crate::model::ids::{SECOND, SpanId, SpanRef, TraceId};
-    use crate::model::record::FailureLayers;
-    use crate::model::words::{NextStep, Owner, Rung};
-
-    const QUIET: Nanos = 24 * 3600 * SECOND;
-    const T0: Nanos = 1_700_000_000 * SECOND;
-
-    fn entry(fails: bool) -> Entry {
-        let layers = FailureLayers {
-            transport: Rung::Passed,
-            protocol: Rung::Passed,
-            authority: Rung::Passed,
-            execution: if fails { Rung::Failed } else { Rung::Passed },
-            outcome: Rung::Unobserved,
-        };
-        let failure = fails.then(|| Failure {
-            layer: Name::new("execution"),
-            reason: Reason::ToolError,
-            discriminator: Name::some("create_ticket"),
-            owner: Owner::ToolOwner,
-            next_step: NextStep::InspectToolOrInput,
-        });
-        Entry {
-            id: Digest16::of(&[b"one chain"]),
-            server: Name::new("desk"),
-            scope: Name::new("s1"),
-            agent: None,
-            method: Name::new("tools/call"),
-            tool: Name::some("create_ticket"),
-            unknown_tool: false,
-            credential: None,
-            start: T0,
-            time: T0,
-            span: SpanRef { trace: TraceId([1; 16]), span: SpanId([1; 8]) },
-            failure,
-            passes: Passes { layers, catalog: Rung::Unobserved, settled: false },
-        }
-    }
-
-    /// What is told, and what stands if that has changed.
-    fn look(incidents: &mut Incidents, now: Nanos) -> (Vec<Effect>, Option<usize>) {
-        let mut effects = Vec::new();
-        incidents.changed(now, QUIET, &mut BTreeSet::new(), &mut effects);
-        (effects, incidents.moved().map(Iterator::count))
-    }
-
-    fn failed() -> Incidents {
-        let mut incidents = Incidents::default();
-        let entry = entry(true);
-        incidents.note(entry.server.clone(), entry.id, Some(entry));
-        assert_eq!(look(&mut incidents, T0).1, Some(1));
-        incidents
-    }
-
-    #[test]
-    fn time_alone_ends_what_stands() {
-        let mut incidents = failed();
-        assert!(!incidents.waits(T0 + SECOND));
-        let soon = T0 + QUIET / LOOKS;
-        assert!(incidents.waits(soon));
-        assert_eq!(look(&mut incidents, soon), (Vec::new(), None));
-        let later = T0 + QUIET + SECOND;
-        let (told, standing) = look(&mut incidents, later);
-        let expired = |effect: &Effect| match effect {
-            Effect::Incident(incident) => incident.status == IncidentStatus::Expired,
-            _ => false,
-        };
-        assert!(told.len() == 1 && told.iter().all(expired), "{told:?}");
-        assert_eq!(standing, Some(0));
-        assert!(!incidents.waits(later + QUIET));
-    }
-
-    #[test]
-    fn a_failure_that_is_revised_away_stands_no_longer() {
-        let mut incidents = failed();
-        let entry = entry(false);
-        incidents.note(entry.server.clone(), entry.id, Some(entry));
-        assert_eq!(look(&mut incidents, T0 + SECOND).1, Some(0));
-    }
-
-    #[test]
-    fn what_an_earlier_process_left_is_looked_at_at_once_and_told_as_known() {
-        let told: BTreeSet<Digest16> = failed().told().map(digest_of).collect();
-        let mut incidents = Incidents::default();
-        let entry = entry(true);
-        incidents.note(entry.server.clone(), entry.id, Some(entry));
-        assert!(!incidents.waits(T0));
-        incidents.restored();
-        assert!(incidents.waits(T0));
-        let mut effects = Vec::new();
-        incidents.changed(T0, QUIET, &mut told.clone(), &mut effects);
-        assert!(matches!(&effects[..], [Effect::RecalledIncident(_)]), "{effects:?}");
-        assert_eq!(incidents.moved().map(Iterator::count), Some(1));
-        assert!(!incidents.waits(T0));
-    }
-}
+#[path = "incidents_tests.rs"]
+mod tests;

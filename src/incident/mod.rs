@@ -190,6 +190,7 @@ fn incident(
         let all: BTreeSet<Name> = failed.iter().filter_map(|entry| pick(entry)).collect();
         all.into_iter().collect()
     };
+    let recovery = later().min_by_key(|entry| (entry.time, entry.id)).map(|entry| entry.id);
     let tools = names(|entry| entry.tool.clone());
     let named_tool = match &tools[..] {
         [tool] if failed.iter().all(|entry| !entry.unknown_tool) => Some(tool.clone()),
@@ -211,6 +212,7 @@ fn incident(
         next_step: newest.next_step,
         span: last.span,
         named_tool,
+        rests_on: [last.id].into_iter().chain(recovery).collect(),
     })
 }
 

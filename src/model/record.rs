@@ -270,6 +270,10 @@ pub struct Incident {
     /// Its tool, where it has one only and that is no name that a model came up with.
     #[serde(skip)]
     pub named_tool: Option<Name>,
+    /// The chains without which it would not be what it is: its last failure, and while it is
+    /// recovering what passed first after that.
+    #[serde(skip)]
+    pub rests_on: Vec<Digest16>,
 }
 
 /// Over `tools/call`; superseded attempts are left out. Rates are `null` without an attempt.
