@@ -59,7 +59,11 @@ fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
     while let Some(source) = error.source() {
         error = source;
     }
-    error.to_string().chars().filter(|c| !c.is_control()).take(WORDS).collect()
+    let told = error.to_string();
+    if told.contains("InvalidContentType") {
+        return "what listens there speaks no TLS: write http:// instead of https://".into();
+    }
+    told.chars().filter(|c| !c.is_control()).take(WORDS).collect()
 }
 
 /// A word for metrics and logs: `grpc_<code>`, `http_<status>`, or one of ours.
@@ -291,6 +295,10 @@ mod tests {
             }
         }
         let long = format!("refused\n{}", "x".repeat(1_000));
+        let plain = innermost(&Outer(std::io::Error::other(
+            "received corrupt message of type InvalidContentType",
+        )));
+        assert!(plain.contains("http://"), "{plain}");
         let told = innermost(&Outer(std::io::Error::other(long)));
         assert!(told.starts_with("refusedx") && told.len() == WORDS, "{told}");
     }
