@@ -12,7 +12,7 @@ use super::explaining::evidence;
 use crate::clock;
 use crate::engine::{Checkpoint, Claim, Engine};
 use crate::log::OutId;
-use crate::model::fact::{Bone, Definitions, Fact, Sighting};
+use crate::model::fact::{Bone, Fact, Sighting};
 use crate::model::ids::{Arrival, Position};
 use crate::model::policy::Policy;
 use crate::page::Board;
@@ -82,10 +82,6 @@ const BLOCK: usize = 256;
 /// How long an export waits for the engine before it is refused.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-fn size(page: &Arc<Definitions>) -> usize {
-    page.size()
-}
-
 /// Four times in a settle, within reason.
 fn tick_every(settle: Duration) -> Duration {
     (settle / 4).clamp(Duration::from_millis(10), Duration::from_millis(250))
@@ -105,7 +101,8 @@ impl Judging {
         engine: Engine,
         effects: Effects,
         board: Arc<Board>,
-        (settle, room): (Duration, usize),
+        settle: Duration,
+        room: usize,
         left: Left,
     ) -> std::io::Result<Self> {
         let blocks = (room / BLOCK).clamp(1, Semaphore::MAX_PERMITS / 2);
@@ -148,9 +145,10 @@ impl Judging {
         if sighting.bones.is_empty() && sighting.facts.is_empty() {
             return None;
         }
+        let definitions = sighting.facts.iter().filter_map(|fact| fact.definitions());
         let bytes = sighting.bones.len() * size_of::<Bone>()
             + sighting.facts.len() * (size_of::<Fact>() + 512)
-            + sighting.facts.iter().filter_map(|fact| fact.definitions()).map(size).sum::<usize>();
+            + definitions.map(|page| page.size()).sum::<usize>();
         let blocks = u32::try_from((bytes / BLOCK + 1).min(self.blocks)).unwrap_or(1);
         let permit = self.room.clone().acquire_many_owned(blocks);
         Some(async { tokio::time::timeout(PATIENCE, permit).await.ok()?.ok().map(Room) })

@@ -269,7 +269,7 @@ impl Core {
         let (left, unsaid) = checkpoints::left(&*log, &mut effects);
         let settle = Duration::from_nanos(policy.settle);
         let room = settings::size(settings.limits.memory / 16);
-        let judging = Judging::start(engine, effects, board.clone(), (settle, room), left);
+        let judging = Judging::start(engine, effects, board.clone(), settle, room, left);
         let judging = judging.map_err(|error| StartError::Thread(error.to_string()))?;
         let live = Arc::new(ArcSwap::from_pointee(Live { policy, changes }));
         let memory = settings::storage(settings).memory;

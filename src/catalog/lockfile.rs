@@ -84,10 +84,10 @@ impl Pin {
 
 /// The digests of a definition's members and parameters, by their place.
 pub fn member_map(tool: &Definition) -> BTreeMap<String, Digest> {
-    let members = member_digests(tool).into_iter();
+    let projected = tool.projected.value();
+    let members = member_digests(&projected).into_iter();
     let mut map: BTreeMap<String, Digest> =
         members.map(|(member, digest)| (member.to_owned(), digest)).collect();
-    let projected = tool.projected.value();
     let parameters = projected.pointer("/inputSchema/properties");
     let parameters = parameters.and_then(|parameters| parameters.as_object()).into_iter().flatten();
     for (name, schema) in parameters.take(MOST_PARAMETERS) {

@@ -57,9 +57,8 @@ pub fn read_definition(tool: &Value) -> Result<Definition, NotATool> {
     })
 }
 
-/// The digest of each projected member that is present.
-pub fn member_digests(tool: &Definition) -> BTreeMap<&'static str, Digest> {
-    let members = tool.projected.value();
+/// The digest of each member of a projection that is present.
+pub fn member_digests(members: &Value) -> BTreeMap<&'static str, Digest> {
     let present = MEMBERS.into_iter().filter_map(|member| {
         let digest = value_digest(members.get(member)?)?;
         Some((member, digest))

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use super::live::{Effect, Engine};
 use super::tables::Tables;
-use crate::correlate::scope::ScopeKey;
 use crate::model::case::Ending;
 use crate::model::findings::{Code, Finding};
-use crate::model::ids::{Arrival, Nanos, SpanId, SpanRef, TraceId};
+use crate::model::ids::{Arrival, SpanId, SpanRef, TraceId};
 use crate::model::words::Lifecycle;
 
 impl Engine {
@@ -24,16 +23,11 @@ impl Engine {
         let endless = self.bury_endless(effects);
         let large = self.bury_for_room(effects);
         let many = self.bury_while(|tables| tables.chains.len() > tables.limits.chains, effects);
-        for (reason, count) in [("facts", endless + large), ("chains", many)] {
-            if count > 0 {
-                effects.push(Effect::Evicted { reason, count });
-            }
-        }
+        say_evicted([("facts", endless + large), ("chains", many)], effects);
         if now.monotonic >= self.swept.saturating_add(self.settle()) {
             self.swept = now.monotonic;
             self.tables.lookback.forget(oldest);
             self.thin(effects);
-            self.thin_history(effects);
         }
     }
 
@@ -65,33 +59,6 @@ impl Engine {
         }
     }
 
-    /// History may take half of the room for facts; where it takes more, half of that leaves.
-    fn thin_history(&mut self, effects: &mut Vec<Effect>) {
-        let most = self.tables.limits.facts / 2;
-        let mut gone = (0, 0);
-        loop {
-            self.tables.kept = self.tables.count_kept();
-            if self.tables.kept.all() <= most {
-                break;
-            }
-            let (scopes, items) = self.tables.shed(most / 2);
-            if (scopes, items) == (0, 0) {
-                break;
-            }
-            gone = (gone.0 + scopes, gone.1 + items);
-        }
-        self.tables.interned.sweep();
-        for (reason, count) in [("scopes", gone.0), ("history", gone.1)] {
-            if count > 0 {
-                effects.push(Effect::Evicted { reason, count });
-            }
-        }
-        if gone.0 > 0 {
-            self.sessions.retain(|key, _| self.tables.scopes.contains_key(key));
-            self.sessions_due.retain(|key, _| self.tables.scopes.contains_key(key));
-        }
-    }
-
     pub(super) fn bury_endless(&mut self, effects: &mut Vec<Effect>) -> u64 {
         let most = self.tables.limits.facts_per_trace;
         let endless: Vec<TraceId> = self
@@ -108,30 +75,19 @@ impl Engine {
         endless.len() as u64
     }
 
-    /// Bounds of what outlives traces: scopes without chains, incident entries, process roles.
+    /// Bounds of what outlives traces: scopes without chains, history, incident entries, processes.
     pub(super) fn thin(&mut self, effects: &mut Vec<Effect>) {
-        let limits = self.tables.limits;
-        let mut idle: Vec<(Nanos, ScopeKey)> = Vec::new();
-        let over = self.tables.scopes.len().saturating_sub(limits.scopes);
-        if over > 0 {
-            let without = self.tables.scopes.iter().filter(|(_, scope)| scope.is_empty());
-            idle.extend(without.map(|(key, scope)| (scope.newest, key.clone())));
-            idle.sort();
-            idle.truncate(over);
-        }
-        for (_, key) in &idle {
-            self.tables.drop_scope(key);
+        let mut scopes = self.tables.thin_scopes();
+        let history = self.tables.thin_history(&mut scopes);
+        for key in &scopes {
             self.sessions.remove(key);
             self.sessions_due.remove(key);
         }
-        if !idle.is_empty() {
-            effects.push(Effect::Evicted { reason: "scopes", count: idle.len() as u64 });
-        }
         self.tables.thin_processes();
-        let quiet = self.incidents.thin(limits.incidents);
-        if quiet > 0 {
-            effects.push(Effect::Evicted { reason: "incidents", count: quiet });
-        }
+        let incidents = self.incidents.thin(self.tables.limits.incidents);
+        let scopes = scopes.len() as u64;
+        let all = [("scopes", scopes), ("history", history), ("incidents", incidents)];
+        say_evicted(all, effects);
         if self.swept >= self.restored.saturating_add(self.tables.policy.retention) {
             // Whoever was not judged again by now never will be.
             self.claims.clear();
@@ -195,4 +151,10 @@ impl Engine {
             }
         }
     }
+}
+
+/// What left at which limit, where anything did.
+fn say_evicted<const N: usize>(all: [(&'static str, u64); N], effects: &mut Vec<Effect>) {
+    let some = all.into_iter().filter(|(_, count)| *count > 0);
+    effects.extend(some.map(|(reason, count)| Effect::Evicted { reason, count }));
 }

@@ -70,7 +70,7 @@ impl ScopeEntry {
 
 impl Tables {
     /// What all scopes keep of forgotten traces.
-    pub(super) fn count_kept(&self) -> Kept {
+    fn count_kept(&self) -> Kept {
         let scopes = || self.scopes.values();
         let mut pages: Vec<&Arc<Definitions>> = scopes().flat_map(ScopeEntry::pages_kept).collect();
         pages.sort_by_key(|page| Arc::as_ptr(page));
@@ -81,31 +81,63 @@ impl Tables {
         }
     }
 
+    /// Forgets scopes without a live chain where there are too many, the longest idle first;
+    /// which they were.
+    pub(super) fn thin_scopes(&mut self) -> Vec<ScopeKey> {
+        let over = self.scopes.len().saturating_sub(self.limits.scopes);
+        let mut idle: Vec<(Nanos, ScopeKey)> = Vec::new();
+        if over > 0 {
+            let without = self.scopes.iter().filter(|(_, scope)| scope.is_empty());
+            idle.extend(without.map(|(key, scope)| (scope.newest, key.clone())));
+            idle.sort();
+            idle.truncate(over);
+        }
+        idle.iter().for_each(|(_, key)| self.drop_scope(key));
+        idle.into_iter().map(|(_, key)| key).collect()
+    }
+
+    /// History may take half of the room for facts; where it takes more, half of that leaves. Adds
+    /// the scopes that left whole, and says how many requests and notes left the others.
+    pub(super) fn thin_history(&mut self, scopes: &mut Vec<ScopeKey>) -> u64 {
+        let most = self.limits.facts / 2;
+        let mut gone = 0;
+        loop {
+            self.kept = self.count_kept();
+            let before = scopes.len();
+            let items = if self.kept.all() > most { self.shed(most / 2, scopes) } else { 0 };
+            if items == 0 && scopes.len() == before {
+                break;
+            }
+            gone += items;
+        }
+        self.interned.sweep();
+        gone
+    }
+
     /// Sheds history until it takes about `most` bytes: of scopes without a live chain all of it,
-    /// the longest idle first; then the older half of every other, again and again. How many scopes
-    /// left whole, and how many requests and notes left the others.
-    pub(super) fn shed(&mut self, most: usize) -> (u64, u64) {
-        let mut kept = self.count_kept().all();
+    /// the longest idle first; then the older half of every other, again and again.
+    fn shed(&mut self, most: usize, gone: &mut Vec<ScopeKey>) -> u64 {
+        let mut kept = self.kept.all();
         let mut by_age: Vec<(Nanos, ScopeKey)> =
             self.scopes.iter().map(|(key, scope)| (scope.newest, key.clone())).collect();
         by_age.sort();
-        let (mut scopes, mut items) = (0, 0);
+        let mut items = 0;
         for (_, key) in &by_age {
             if kept <= most {
-                return (scopes, items);
+                return items;
             }
             let idle = self.scopes.get(key).filter(|scope| scope.is_empty());
             if let Some(scope) = idle {
                 kept -= scope.kept().min(kept);
                 self.drop_scope(key);
-                scopes += 1;
+                gone.push(key.clone());
             }
         }
         loop {
             let before = items;
             for (_, key) in &by_age {
                 if kept <= most {
-                    return (scopes, items);
+                    return items;
                 }
                 let size = |tables: &Self| tables.scopes.get(key).map_or(0, ScopeEntry::kept);
                 let was = size(self);
@@ -113,7 +145,7 @@ impl Tables {
                 kept -= was.saturating_sub(size(self)).min(kept);
             }
             if items == before {
-                return (scopes, items);
+                return items;
             }
         }
     }

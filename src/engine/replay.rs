@@ -24,7 +24,7 @@ pub enum Revisions {
 fn unbounded() -> Limits {
     let most = usize::MAX;
     Limits {
-        names: usize::MAX,
+        names: most,
         lookback: most,
         facts: most,
         facts_per_trace: most,

@@ -39,14 +39,14 @@ impl Lane {
         let mut left = vec![batch];
         while let Some(batch) = left.pop() {
             if batch.parts.len() > 1 && batch.bytes() > self.pace.bytes() {
-                left.extend(smaller(batch, self.signal).unwrap_or_else(|whole| vec![whole]));
+                left.extend(self.smaller(batch));
                 continue;
             }
             let Some(outcome) = self.attempt(&batch, began, &mut slot).await else { return };
             let reason = match outcome {
                 Outcome::Unfit(reason) => reason,
                 Outcome::Again { .. } => {
-                    left.extend(smaller(batch, self.signal).unwrap_or_else(|whole| vec![whole]));
+                    left.extend(self.smaller(batch));
                     continue;
                 }
                 _ => {
@@ -67,6 +67,11 @@ impl Lane {
                 }
             }
         }
+    }
+
+    /// The halves of a request, or the request where it is one item.
+    fn smaller(&self, batch: Batch) -> Vec<Batch> {
+        smaller(batch, self.signal).unwrap_or_else(|whole| vec![whole])
     }
 
     /// Sends one request until its outcome is final, or less should be sent in its place (the
