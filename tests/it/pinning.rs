@@ -24,7 +24,7 @@ async fn start(backend: &Backend, more: &[String]) -> Program {
 
 /// Reads a lockfile until it holds so many pins.
 async fn pinned(path: &Path, count: usize) -> Lockfile {
-    let end = Instant::now() + Duration::from_secs(15);
+    let end = Instant::now() + PATIENCE;
     loop {
         let lockfile = read(path).unwrap();
         if lockfile.pins().len() == count {

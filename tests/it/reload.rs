@@ -35,17 +35,17 @@ async fn a_reloaded_policy_judges_what_comes_after_it() {
     let program = Program::start(&backend, &[]).await;
     let before = answered("before");
     program.send("desk", vec![before.clone()]).await;
-    backend.until(10, "the first verdict", |b| !states(b, "before").is_empty()).await;
+    backend.until("the first verdict", |b| !states(b, "before").is_empty()).await;
     let lenient = settings(&backend, &["processors.mcp_verdict.healthy_requires=[request]"]);
     program.app.reload(&lenient).await.unwrap();
     program.send("desk", vec![answered("after")]).await;
-    backend.until(10, "the second verdict", |b| !states(b, "after").is_empty()).await;
+    backend.until("the second verdict", |b| !states(b, "after").is_empty()).await;
     // A late receipt makes a revision of the first, which is judged again.
     let mut late = span(&before.trace_id, "row written");
     late.parent_span_id = before.span_id.clone();
     late.attributes.push(text("mcp_evidence.effect.status", "confirmed"));
     program.send("desk", vec![late]).await;
-    backend.until(10, "the revision", |b| states(b, "before").len() == 2).await;
+    backend.until("the revision", |b| states(b, "before").len() == 2).await;
     assert_eq!(states(&backend, "before"), ["unverified", "unverified"]);
     assert_eq!(states(&backend, "after"), ["healthy"]);
 }
@@ -69,13 +69,13 @@ async fn rules_keep_their_meaning_over_a_reload() {
         vec![asked, row]
     };
     program.send("desk", checked("one", "audit")).await;
-    backend.until(10, "the first", |b| !states(b, "one").is_empty()).await;
+    backend.until("the first", |b| !states(b, "one").is_empty()).await;
     let other = settings(&backend, &[&rule("probe", "verified")]);
     program.app.reload(&other).await.unwrap();
     program.send("desk", checked("two", "audit")).await;
     program.send("desk", checked("three", "probe")).await;
     backend
-        .until(10, "the others", |b| !states(b, "two").is_empty() && !states(b, "three").is_empty())
+        .until("the others", |b| !states(b, "two").is_empty() && !states(b, "three").is_empty())
         .await;
     assert_eq!(states(&backend, "one"), ["false_success"]);
     assert_eq!(states(&backend, "two"), ["unverified"], "the rule was gone");
@@ -114,12 +114,12 @@ async fn pins_come_by_reload_and_damage_changes_nothing() {
         vec![list, call]
     };
     program.send("desk", session(&new)).await;
-    backend.until(10, "the first call", |b| states(b, "find").len() == 1).await;
+    backend.until("the first call", |b| states(b, "find").len() == 1).await;
     write_lockfile(&path, &new);
     program.app.reload(&settings(&backend, &more)).await.unwrap();
     assert_eq!(check(&program, &question).await.1["answer"], "proceed");
     program.send("desk", session(&new)).await;
-    backend.until(10, "the second call", |b| states(b, "find").len() == 2).await;
+    backend.until("the second call", |b| states(b, "find").len() == 2).await;
     assert_eq!(states(&backend, "find"), ["stale_catalog", "unverified"]);
     std::fs::write(&path, "version = 1\n<<<<<<< ours\n").unwrap();
     let faults = program.app.reload(&settings(&backend, &more)).await.unwrap_err();

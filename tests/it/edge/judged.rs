@@ -24,7 +24,7 @@ async fn a_call_leaves_enriched_and_an_event_tells_it() {
     let sent = failed(call(&trace(), "search"), "timeout");
     program.send("asker", vec![sent.clone()]).await;
     backend
-        .until(10, "the span and its event", |b| !b.spans().is_empty() && !b.records().is_empty())
+        .until("the span and its event", |b| !b.spans().is_empty() && !b.records().is_empty())
         .await;
     let spans = backend.spans();
     let got = spans.iter().find(|span| span.span_id == sent.span_id).unwrap();
@@ -63,7 +63,7 @@ async fn events_carry_the_configured_owner() {
         elsewhere,
     ];
     program.send("asker", calls.to_vec()).await;
-    backend.until(10, "the events", |b| b.records().len() >= 6).await;
+    backend.until("the events", |b| b.records().len() >= 6).await;
     let told = |kind: &str| -> BTreeSet<(String, String)> {
         let records = backend.records().into_iter().map(|(_, record)| record);
         let of = |record: LogRecord| {
@@ -85,17 +85,17 @@ async fn events_carry_the_configured_owner() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_mcp_leaves_before_its_neighbours_settle() {
     let backend = Backend::start(&[]).await;
-    let program = Program::start(&backend, &["processors.mcp_verdict.settle=2s"]).await;
+    let program = Program::start(&backend, &["processors.mcp_verdict.settle=5s"]).await;
     let began = Instant::now();
     let (call, beside) = (call(&trace(), "slow"), span(&trace(), "beside"));
     program.send("both", vec![call.clone(), beside]).await;
     program.send("plain", vec![span(&trace(), "after")]).await;
-    backend.until(10, "the plain spans", |b| b.spans().len() >= 2).await;
-    assert!(began.elapsed() < Duration::from_secs(1), "they waited {:?}", began.elapsed());
+    backend.until("the plain spans", |b| b.spans().len() >= 2).await;
+    assert!(!backend.spans().iter().any(|span| span.name == call.name), "they waited for it");
     let names: Vec<String> = backend.spans().into_iter().map(|span| span.name).collect();
     assert!(names.contains(&"beside".into()) && names.contains(&"after".into()), "{names:?}");
-    backend.until(10, "the call", |b| state_of(b, &call.name).is_some()).await;
-    assert!(began.elapsed() >= Duration::from_secs(2), "it was held");
+    backend.until("the call", |b| state_of(b, &call.name).is_some()).await;
+    assert!(began.elapsed() >= Duration::from_secs(5), "it was held");
 }
 
 /// Scenario: the HTTP exchange below a call ends, and is exported, ten seconds before the call is.
@@ -114,7 +114,7 @@ async fn a_refused_http_child_is_found_although_it_came_first() {
     program.send("agent", vec![child]).await;
     tokio::time::sleep(Duration::from_secs(10)).await;
     program.send("agent", vec![call.clone()]).await;
-    backend.until(10, "the call", |b| state_of(b, &call.name).is_some()).await;
+    backend.until("the call", |b| state_of(b, &call.name).is_some()).await;
     assert_eq!(state_of(&backend, &call.name).as_deref(), Some("needs_auth"));
 }
 
@@ -130,7 +130,7 @@ async fn held_spans_leave_at_the_stop() {
     }
     let began = Instant::now();
     assert_eq!(program.app.stop().await.lost, 0);
-    assert!(began.elapsed() < Duration::from_secs(10));
+    assert!(began.elapsed() < Duration::from_secs(50));
     for span in &sent {
         let state = state_of(&backend, &span.name).expect("it was delivered");
         assert_ne!(state, "none", "it carries a verdict");
@@ -149,9 +149,8 @@ async fn at_the_limit_held_spans_leave_unenriched() {
         let spans = (0..20).map(|_| call(&trace(), "many")).collect();
         program.send("asker", spans).await;
     }
-    backend.until(10, "those over the limit", |b| b.spans().len() > 100).await;
-    let evicted = program.metric("mcp_verdict_evicted", &["held_spans"]).await;
-    assert!(evicted > 100.0, "{evicted} counted");
+    backend.until("those over the limit", |b| b.spans().len() > 100).await;
+    program.metric_until("mcp_verdict_evicted", &["held_spans"], |count| count > 100.0).await;
     assert_eq!(program.app.stop().await.lost, 0);
     let calls = backend.spans().into_iter().filter(|span| span.name == "tools/call many").count();
     assert_eq!(calls, 400, "every call, once");
@@ -173,11 +172,11 @@ async fn what_was_not_delivered_is_taken_up_again() {
     assert_eq!(log.usage().records, 2, "neither is done");
     backend.set_dead(false);
     let second = Program::start_on(&backend, &[], log.clone()).await;
-    backend.until(10, "the call", |b| state_of(b, &call.name).is_some()).await;
+    backend.until("the call", |b| state_of(b, &call.name).is_some()).await;
     assert_ne!(state_of(&backend, &call.name).as_deref(), Some("none"));
     let count = |name: &str| backend.spans().iter().filter(|span| span.name == name).count();
     // What was on the wire when the process died may come a second time, never a third.
-    backend.until(10, "the rest", |_| count("beside") > 0 && count("alone") > 0).await;
+    backend.until("the rest", |_| count("beside") > 0 && count("alone") > 0).await;
     assert!(count("beside") <= 2 && count("alone") <= 2);
     assert_eq!(second.app.stop().await.lost, 0);
     assert_eq!(log.usage().records, 0, "all is done");

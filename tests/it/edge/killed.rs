@@ -207,7 +207,7 @@ async fn no_kill_loses_an_acknowledged_span() {
         // Some work, however slow the machine, and then a moment that no seed tells.
         let taken = || acknowledged.lock().unwrap().calls.len();
         let enough = taken() + 20;
-        backend.until(20, "work", |_| taken() >= enough).await;
+        backend.until("work", |_| taken() >= enough).await;
         // Most lives are short; some see a checkpoint.
         let least = if life % 4 == 3 { 2_500 } else { 0 };
         let moment = least + (life + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) % 150;
@@ -225,7 +225,7 @@ async fn no_kill_loses_an_acknowledged_span() {
         let delivered = delivered(b);
         delivered.is_superset(&calls) && delivered.is_superset(&others)
     };
-    backend.until(30, "every acknowledged span", all).await;
+    backend.until("every acknowledged span", all).await;
     let spans = backend.spans();
     let bare = spans.iter().filter(|span| {
         calls.contains(&span.span_id) && attribute(&span.attributes, "mcp_verdict.state").is_none()
@@ -273,10 +273,8 @@ async fn what_was_said_before_the_end_is_revised_after_it() {
             ..span(&trace, "tools/call write")
         };
         process.send("client", vec![failed(asking, "timeout")]).await;
-        backend.until(10, "the first verdict", |b| events(b).len() == 1).await;
-        backend
-            .until(10, "its span", |b| b.spans().iter().any(|s| s.name == "tools/call write"))
-            .await;
+        backend.until("the first verdict", |b| events(b).len() == 1).await;
+        backend.until("its span", |b| b.spans().iter().any(|s| s.name == "tools/call write")).await;
         match killed {
             true => process.kill(),
             false => process.stop(),
@@ -286,7 +284,7 @@ async fn what_was_said_before_the_end_is_revised_after_it() {
         tokio::time::sleep(Duration::from_millis(1_000)).await;
         next.send("server", vec![answering]).await;
         let revised = |b: &Backend| events(b).values().any(|events| events.len() == 2);
-        backend.until(10, "the revision", revised).await;
+        backend.until("the revision", revised).await;
         tokio::time::sleep(Duration::from_millis(700)).await;
         let events = events(&backend);
         assert_eq!(events.len(), 1, "{events:?}");

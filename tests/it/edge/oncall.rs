@@ -9,15 +9,15 @@ use super::killed::Process;
 use super::support::*;
 
 /// Waits until the program has said something; the lines.
-async fn said(process: &Process, seconds: u64, what: &str) -> Vec<Value> {
-    let end = Instant::now() + Duration::from_secs(seconds);
+async fn said(process: &Process, what: &str) -> Vec<Value> {
+    let end = Instant::now() + PATIENCE;
     loop {
         let lines = process.said(what);
         if !lines.is_empty() {
             return lines;
         }
         let told = process.told.lock().unwrap().join("\n");
-        assert!(Instant::now() < end, "`{what}` was not said within {seconds} s: {told}");
+        assert!(Instant::now() < end, "`{what}` was not said within {PATIENCE:?}: {told}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
@@ -50,7 +50,7 @@ async fn a_backend_that_refuses_is_said_once_and_so_is_its_return() {
     let traces = |lines: Vec<Value>| -> Vec<Value> {
         lines.into_iter().filter(|line| line["signal"] == "traces").collect()
     };
-    said(&process, 10, AWAY).await;
+    said(&process, AWAY).await;
     // Some five attempts a second.
     tokio::time::sleep(Duration::from_secs(3)).await;
     let away = traces(process.said(AWAY));
@@ -63,8 +63,8 @@ async fn a_backend_that_refuses_is_said_once_and_so_is_its_return() {
     assert!(line["waiting_bytes"].as_u64() >= Some(50), "{line}");
     assert!(traces(process.said(BACK)).is_empty());
     backend.set_dead(false);
-    said(&process, 10, BACK).await;
-    backend.until(10, "all five", |b| b.spans().len() == 5).await;
+    said(&process, BACK).await;
+    backend.until("all five", |b| b.spans().len() == 5).await;
     let back = traces(process.said(BACK));
     assert_eq!(back.len(), 1, "{back:?}");
     let line = &back[0];
@@ -85,7 +85,7 @@ async fn an_outage_can_be_read_off_and_a_stop_says_what_it_waits_for() {
     for _ in 0..20 {
         process.send("waits", vec![span(&trace(), "waits")]).await;
     }
-    let away = said(&process, 10, AWAY).await;
+    let away = said(&process, AWAY).await;
     let cause = away[0]["cause"].as_str().unwrap();
     assert!(cause.starts_with("unreachable: ") && cause.contains("refused"), "{cause}");
     let metrics = get(&format!("{}/metrics", process.metrics)).await;
@@ -104,12 +104,12 @@ async fn an_outage_can_be_read_off_and_a_stop_says_what_it_waits_for() {
     assert!(why.contains(&waits), "{why}");
     process.ask_to_end();
     let asked = Instant::now();
-    let stopping = said(&process, 1, "stopping: ").await;
+    let stopping = said(&process, "stopping: ").await;
     assert!(stopping[0]["waits_for"].as_str().unwrap().contains(&waits), "{stopping:?}");
     assert_eq!(stopping[0]["at_most_seconds"], 4);
-    let left = said(&process, 5, "left in storage.directory").await;
+    let left = said(&process, "left in storage.directory").await;
     assert!(left[0]["exports"].as_u64() >= Some(20), "{left:?}");
-    assert!(asked.elapsed() < Duration::from_secs(5));
+    assert!(asked.elapsed() < Duration::from_secs(30));
     let told = process.told.clone();
     assert_eq!(process.end(), Some(0), "what is stored is not lost");
     let told = told.lock().unwrap().join("\n");
@@ -126,9 +126,9 @@ async fn what_was_dropped_for_good_shows_in_the_exit_code() {
         let backend = Backend::start(&[(status, b"")]).await;
         let process = Process::start_with(&backend, directory.path(), &[]);
         process.send("one", vec![span(&trace(), "one")]).await;
-        backend.until(10, "the try", |b| b.requests("/v1/traces").len() == 1).await;
+        backend.until("the try", |b| b.requests("/v1/traces").len() == 1).await;
         process.send("two", vec![span(&trace(), "two")]).await;
-        backend.until(10, "the next", |b| b.requests("/v1/traces").len() == 2).await;
+        backend.until("the next", |b| b.requests("/v1/traces").len() == 2).await;
         let told = process.told.clone();
         assert_eq!(process.end(), Some(code));
         let told = told.lock().unwrap().join("\n");

@@ -110,10 +110,10 @@ async fn start(address: SocketAddr) -> Program {
     Program::start(&other, &more).await
 }
 
-async fn wait(seconds: u64, what: &str, holds: impl Fn() -> bool) {
-    let end = std::time::Instant::now() + Duration::from_secs(seconds);
+async fn wait(what: &str, holds: impl Fn() -> bool) {
+    let end = std::time::Instant::now() + PATIENCE;
     while !holds() {
-        assert!(std::time::Instant::now() < end, "{what}: not within {seconds} s");
+        assert!(std::time::Instant::now() < end, "{what}: not within {PATIENCE:?}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
@@ -153,7 +153,7 @@ async fn the_neighbours_of_a_poisoned_export_arrive() {
     tokio::time::sleep(Duration::from_millis(2_000)).await;
     let taken = Taken::default();
     taken.serve(listener);
-    wait(30, "every neighbour's span", || {
+    wait("every neighbour's span", || {
         let ids = taken.ids();
         ids.is_superset(&plain) && ids.is_superset(&calls)
     })
@@ -166,15 +166,17 @@ async fn the_neighbours_of_a_poisoned_export_arrive() {
     let told = || -> BTreeSet<_> {
         taken.records.lock().unwrap().iter().map(|record| record.span_id.clone()).collect()
     };
-    wait(10, "every neighbour's event", || told().is_superset(&calls)).await;
-    let failed = "otelcol_exporter_send_failed_spans";
+    wait("every neighbour's event", || told().is_superset(&calls)).await;
+    // The last of the poison may be found after the last neighbour has come.
     let of = ["exporter=\"otlp\"", "reason=\"grpc_internal\""];
-    assert_eq!(program.metric(failed, &of).await, 40.0, "with 10 verdict spans");
+    let failed = |signal: &str| format!("otelcol_exporter_send_failed_{signal}");
+    // With 10 verdict spans.
+    program.metric_until(&failed("spans"), &of, |count| count == 40.0).await;
     // What is said of the last kind stands under its resource.
-    assert_eq!(told().intersection(&bad).count(), 10);
-    assert!(program.metric("otelcol_exporter_send_failed_log_records", &of).await >= 10.0);
+    program.metric_until(&failed("log_records"), &of, |count| count >= 10.0).await;
+    wait("10 of the poisoned are told of", || told().intersection(&bad).count() == 10).await;
     // Something was joined and had to be taken apart: else this shows nothing.
-    assert!(program.metric("otelcol_exporter_retries", &of).await > 10.0);
+    program.metric_until("otelcol_exporter_retries", &of, |count| count > 10.0).await;
 }
 
 /// Scenario: one export of ten spans, of which one is poison. Guarantees: nine arrive.
@@ -190,15 +192,9 @@ async fn nine_of_ten_spans_of_an_export_arrive() {
     let good: BTreeSet<_> =
         spans.iter().enumerate().filter(|(n, _)| *n != 3).map(|(_, s)| s.span_id.clone()).collect();
     assert_eq!(program.post("/v1/traces", spoil(&export("s", spans)), "").await.status(), 200);
-    wait(10, "nine", || taken.ids() == good).await;
+    wait("nine", || taken.ids() == good).await;
     let failed = "otelcol_exporter_send_failed_spans";
-    for _ in 0..100 {
-        // The last one may be asked about after the nine have come.
-        if program.metric(failed, &["grpc_internal"]).await > 0.0 {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    assert_eq!(program.metric(failed, &["grpc_internal"]).await, 1.0);
-    assert_eq!(program.metric("otelcol_exporter_sent_spans", &["exporter=\"otlp\""]).await, 9.0);
+    program.metric_until(failed, &["grpc_internal"], |count| count == 1.0).await;
+    let sent = "otelcol_exporter_sent_spans";
+    program.metric_until(sent, &["exporter=\"otlp\""], |count| count == 9.0).await;
 }

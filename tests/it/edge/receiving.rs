@@ -17,8 +17,8 @@ async fn grpc_from_a_generated_client() {
         let answer = client.export(sent).await.unwrap().into_inner();
         assert_eq!(answer.partial_success, None);
     }
-    backend.until(10, "both", |b| b.spans().len() == 2).await;
-    assert_eq!(program.metric("otelcol_receiver_accepted_spans", &["grpc"]).await, 2.0);
+    backend.until("both", |b| b.spans().len() == 2).await;
+    program.metric_until("otelcol_receiver_accepted_spans", &["grpc"], |count| count == 2.0).await;
 }
 
 /// Scenario: a message over the limit on gRPC. Guarantees: refused for good, naming the limit; the

@@ -89,7 +89,7 @@ async fn nobody_is_answered_before_what_was_left_is_taken_up() {
         let (old, new) = (tool("find", "query", ""), tool("find", "q", ""));
         process.send("desk", vec![listing(std::slice::from_ref(&old))]).await;
         let want = json!([200, "proceed", "drift_tolerated", "breaking"]);
-        let end = Instant::now() + Duration::from_secs(20);
+        let end = Instant::now() + PATIENCE;
         loop {
             let answer = ask(&client(), ports[3], &new).await.unwrap();
             if answer == want {

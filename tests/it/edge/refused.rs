@@ -85,7 +85,7 @@ async fn what_the_log_refuses_waits() {
         program.send("service", spans).await;
         if number == 0 {
             // The first is refused before the others are judged.
-            let end = std::time::Instant::now() + Duration::from_secs(10);
+            let end = std::time::Instant::now() + PATIENCE;
             while !log.refused.load(Ordering::Relaxed) {
                 assert!(std::time::Instant::now() < end, "nothing was said");
                 tokio::time::sleep(Duration::from_millis(10)).await;
@@ -95,18 +95,19 @@ async fn what_the_log_refuses_waits() {
     tokio::time::sleep(Duration::from_millis(1_200)).await;
     let names: BTreeSet<String> = backend.spans().into_iter().map(|span| span.name).collect();
     assert_eq!((names, backend.records().len()), (BTreeSet::from(["plain".into()]), 0));
-    assert!(program.metric("mcp_verdict_outputs_waiting", &[]).await > 0.0);
+    let waiting = "mcp_verdict_outputs_waiting";
+    program.metric_until(waiting, &[], |count| count > 0.0).await;
     log.refuses.store(false, Ordering::Relaxed);
     let came = |b: &Backend| {
         let spans = b.spans().into_iter();
         let judged = spans.filter(|s| attribute(&s.attributes, "mcp_verdict.state").is_some());
         judged.filter(|span| calls.contains(&span.span_id)).count()
     };
-    backend.until(10, "every call", |b| came(b) == 5).await;
-    backend.until(10, "every event", |b| events(b).len() == 5).await;
+    backend.until("every call", |b| came(b) == 5).await;
+    backend.until("every event", |b| events(b).len() == 5).await;
     assert_single(&events(&backend));
     assert_eq!(log.logged.lock().unwrap().len(), 5);
-    assert!((program.metric("mcp_verdict_outputs_waiting", &[]).await).abs() < 0.5);
+    program.metric_until(waiting, &[], |count| count == 0.0).await;
 }
 
 /// Bytes of one call's filler, and calls of an export.

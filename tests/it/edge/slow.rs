@@ -48,11 +48,11 @@ async fn a_slow_backend_gets_everything_in_the_end() {
     narrow.until(&sent).await;
     let took = began.elapsed();
     println!("8 MB at half a MiB a second took {} s", took.as_secs());
-    assert!(took < Duration::from_secs(60), "{took:?}");
+    assert!(took < Duration::from_secs(150), "{took:?}");
     narrow.width.store(100 << 20, Ordering::Relaxed);
     let sent = exports(40).await;
     let began = Instant::now();
     narrow.until(&sent).await;
-    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
     process.stop();
 }

@@ -27,6 +27,9 @@ use opentelemetry_proto::tonic::resource::v1::Resource;
 use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span, Status};
 use prost::Message;
 
+/// How long a test waits for what has to come: longer than a slow machine takes, under any load.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
 /// One request that the backend got.
 #[derive(Clone, Debug)]
 pub struct Got {
@@ -175,10 +178,10 @@ impl Backend {
     }
 
     /// Waits until `ready` holds; panics after so many seconds.
-    pub async fn until(&self, seconds: u64, what: &str, ready: impl Fn(&Self) -> bool) {
-        let end = Instant::now() + Duration::from_secs(seconds);
+    pub async fn until(&self, what: &str, ready: impl Fn(&Self) -> bool) {
+        let end = Instant::now() + PATIENCE;
         while !ready(self) {
-            assert!(Instant::now() < end, "{what}: not within {seconds} s");
+            assert!(Instant::now() < end, "{what}: not within {PATIENCE:?}");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
@@ -296,6 +299,19 @@ impl Program {
         let lines = text.lines().filter(|line| line.starts_with(name));
         let wanted = lines.filter(|line| labels.iter().all(|label| line.contains(label)));
         wanted.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()).sum()
+    }
+
+    /// Waits for a metric's value: it may be counted after what it counts has been seen elsewhere.
+    pub async fn metric_until(&self, name: &str, labels: &[&str], holds: impl Fn(f64) -> bool) {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let value = self.metric(name, labels).await;
+            if holds(value) {
+                return;
+            }
+            assert!(Instant::now() < end, "{name} {labels:?} is {value}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
     }
 
     /// The text of `/metrics`.

@@ -134,7 +134,7 @@ fn each_filter_answers_soon() {
     report(&format!("page: slowest of 12 filters over {MANY} chains: {worst:?}"));
     let bytes = size_of::<Said>() + size_of::<Verdict>();
     report(&format!("page: a remembered verdict takes {bytes} B and its own names"));
-    assert!(worst < Duration::from_secs(2), "{worst:?}");
+    assert!(worst < Duration::from_secs(10), "{worst:?}");
     let overview = overview::overview(&recent, &overview::Wanted::default(), NOW).unwrap();
     assert_eq!(overview["calls"]["attempts"], MANY, "all began within the hour");
     assert_eq!(overview["states"]["false_success"], MANY / 1000);

@@ -65,9 +65,9 @@ pub async fn read(request: reqwest::RequestBuilder) -> (u16, Value) {
     (status, serde_json::from_slice(&response.bytes().await.unwrap()).unwrap())
 }
 
-/// Asks until the reason is another than `not`, for at most ten seconds.
+/// Asks until the reason is another than `not`, as long as a test is patient.
 pub async fn check_until(program: &Program, question: &Value, not: &str) -> Value {
-    let end = Instant::now() + Duration::from_secs(10);
+    let end = Instant::now() + PATIENCE;
     loop {
         let (status, answer) = check(program, question).await;
         assert_eq!(status, 200, "{answer}");
