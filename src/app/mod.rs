@@ -154,9 +154,8 @@ impl App {
         let intake = Arc::new(Entrance(core.pipeline.clone()));
         let (health, doors) = (core.health(), Arc::<Doors>::default());
         let vitals = vitals::vitals(health.clone(), core.meters.clone(), doors.clone());
+        let beside = page::services(core.board.clone(), vitals.clone());
         let page = asked::open_page(settings, received.clone(), &core.board, vitals).await?;
-        let api: Arc<dyn receive::Handler> = Arc::new(page::Grpc::new(core.board.clone()));
-        let beside = Some((page::GRPC_PREFIX, api));
         let receiving = settings::receive(settings);
         let receivers = Receivers::start(&receiving, received, intake, beside).await?;
         doors.open(&receivers);

@@ -1,15 +1,14 @@
-//! How the process does, as one JSON object: what health checks say, and the counts of
+//! How the process does, as one answer: what health checks say, and the counts of
 //! `/metrics` that are the pipeline's own.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
-use serde_json::{Value, json};
-
 use crate::emit::metrics;
-use crate::page::Vitals;
+use crate::page::{Pulse, Standing, Vitals};
+use crate::proto::{GetHealthResponse, Metric, Part, Receives};
 use crate::receive::Receivers;
-use crate::telemetry::health::Health;
+use crate::telemetry::health::{Health, Report, Status};
 use crate::telemetry::{Meters, registry};
 
 /// Where OTLP is received, once it is.
@@ -30,19 +29,50 @@ impl Doors {
     }
 }
 
-/// What `GET /v1/health` answers.
+/// What `GET /v1/health` and the health service answer from.
 pub fn vitals(health: Health, meters: Arc<Meters>, doors: Arc<Doors>) -> Vitals {
     let known: Vec<Known> = rows().collect();
-    Arc::new(move || {
-        let answer = health.ask();
-        json!({
-            "status": answer.status,
-            "version": env!("CARGO_PKG_VERSION"),
-            "parts": answer.parts,
-            "receives": {"grpc": doors.grpc.get(), "http": doors.http.get()},
-            "metrics": values(&meters, &known),
-        })
-    })
+    Arc::new(Process { health, meters, doors, known })
+}
+
+struct Process {
+    health: Health,
+    meters: Arc<Meters>,
+    doors: Arc<Doors>,
+    known: Vec<Known>,
+}
+
+impl Pulse for Process {
+    fn whole(&self) -> GetHealthResponse {
+        let answer = self.health.ask();
+        let door = |door: &OnceLock<String>| door.get().cloned();
+        let receives = Receives { grpc: door(&self.doors.grpc), http: door(&self.doors.http) };
+        GetHealthResponse {
+            status: word(answer.status),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            parts: answer.parts.into_iter().map(part).collect(),
+            receives: Some(receives),
+            metrics: values(&self.meters, &self.known),
+        }
+    }
+
+    fn standing(&self) -> Standing {
+        let status = self.health.ask().status;
+        Standing { ready: status == Status::Ok, alive: status != Status::Dead }
+    }
+}
+
+fn word(status: Status) -> String {
+    let word = match status {
+        Status::Ok => "ok",
+        Status::NotReady => "not_ready",
+        Status::Dead => "dead",
+    };
+    word.to_owned()
+}
+
+fn part(report: Report) -> Part {
+    Part { part: report.part, status: word(report.status), why: report.why }
 }
 
 /// A metric by its name on Prometheus, and what it tells.
@@ -58,17 +88,17 @@ fn rows() -> impl Iterator<Item = Known> {
         .map(|(name, says)| Known { name: name.replace('.', "_"), says })
 }
 
-fn values(meters: &Meters, known: &[Known]) -> Vec<Value> {
+fn values(meters: &Meters, known: &[Known]) -> Vec<Metric> {
     let row = |name: &str| {
         let plain = name.strip_suffix("_total").unwrap_or(name);
         known.iter().find(|row| row.name == plain || row.name == name)
     };
     let samples = meters.samples(&|name| row(name).is_some());
-    let told = samples.into_iter().map(|sample| {
-        let labels: serde_json::Map<String, Value> =
-            sample.labels.into_iter().map(|(key, value)| (key, value.into())).collect();
-        let says = row(&sample.name).map(|row| row.says);
-        json!({"name": sample.name, "labels": labels, "value": sample.value, "says": says})
+    let told = samples.into_iter().map(|sample| Metric {
+        says: row(&sample.name).map(|row| row.says.to_owned()),
+        name: sample.name,
+        labels: sample.labels.into_iter().collect(),
+        value: sample.value,
     });
     told.collect()
 }

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use tokio::sync::watch;
 
 use super::evidence::Questions;
 use super::recent::{Bearers, Recent, Said};
@@ -42,6 +43,8 @@ pub struct Board {
     rules: ArcSwap<Rules>,
     catalogs: ArcSwap<Catalogs>,
     recent: ArcSwap<Recent>,
+    /// Rings when there is more to read.
+    more: watch::Sender<()>,
     /// Chains whose evidence somebody waits for.
     pub questions: Questions,
 }
@@ -65,6 +68,11 @@ impl Board {
 
     pub fn recent(&self) -> Arc<Recent> {
         self.recent.load_full()
+    }
+
+    /// Rings whenever [`Board::recent`] has become another.
+    pub fn more(&self) -> watch::Receiver<()> {
+        self.more.subscribe()
     }
 }
 
@@ -192,6 +200,7 @@ impl Recorder {
                 self.recent.names = Arc::new(names);
             }
             self.board.recent.store(Arc::new(self.recent.clone()));
+            self.board.more.send_replace(());
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::board::{Catalogs, Rules};
 use super::check::holder;
@@ -17,6 +17,7 @@ use crate::catalog::reference::Reading;
 use crate::model::digest::Digest;
 use crate::model::ids::Name;
 use crate::model::policy::Context;
+use crate::proto::{HeldContract, ListContractsResponse};
 
 /// What is wanted of the contracts.
 #[derive(Clone, Debug, Default, serde::Deserialize)]
@@ -31,11 +32,15 @@ pub struct Wanted {
 /// A place in the list: server, tool, context.
 type Place = (String, String, String);
 
-/// One page as JSON.
+/// One page.
 ///
 /// # Errors
 /// For a token that no page gave.
-pub fn page(rules: &Rules, catalogs: &Catalogs, wanted: &Wanted) -> Result<Value, Wrong> {
+pub fn page(
+    rules: &Rules,
+    catalogs: &Catalogs,
+    wanted: &Wanted,
+) -> Result<ListContractsResponse, Wrong> {
     let after = after(&wanted.page_token)?;
     let limit = limit(wanted.limit, MOST)?;
     let is = |wanted: &str, found: &str| wanted.is_empty() || wanted == found;
@@ -51,12 +56,13 @@ pub fn page(rules: &Rules, catalogs: &Catalogs, wanted: &Wanted) -> Result<Value
             continue;
         }
         if found.len() == limit {
-            return Ok(json!({"contracts": found, "next_page_token": last.as_ref().map(token)}));
+            let next_page_token = last.as_ref().map(token).unwrap_or_default();
+            return Ok(ListContractsResponse { contracts: found, next_page_token });
         }
         found.push(line(rules, server, tool, context, readings));
         last = Some(place);
     }
-    Ok(json!({"contracts": found, "next_page_token": null}))
+    Ok(ListContractsResponse { contracts: found, next_page_token: String::new() })
 }
 
 /// Contexts in the order of the catalog.
@@ -93,13 +99,13 @@ fn line(
     tool: &Name,
     context: &Context,
     readings: &[Reading],
-) -> Value {
+) -> HeldContract {
     let newest = readings.last();
     let named = readings.iter().rev().find_map(|reading| reading.definition.as_ref());
     let name = named.map_or(tool.as_str(), full_name);
     let definition = newest.and_then(|reading| reading.definition.as_ref());
     let members = definition.map(member_map).unwrap_or_default();
-    let members = members.iter().map(|(at, digest)| (at.clone(), text(digest).into()));
+    let members = members.iter().map(|(at, digest)| (at.clone(), text(digest)));
     let digest = |reading: Option<&Reading>| reading.and_then(|r| r.digest.as_ref()).map(text);
     let holder = holder(Some(context));
     let pin = rules.lockfile.find(server, &holder, name);
@@ -108,19 +114,19 @@ fn line(
         Holder::Auth(auth) => (Some(auth), None),
         Holder::Client(client) => (None, Some(client)),
     };
-    json!({
-        "server": server.as_str(),
-        "tool": name,
-        "auth": auth,
-        "client": client,
-        "digest": digest(newest),
-        "members": members.collect::<serde_json::Map<String, Value>>(),
-        "seen": newest.map(|reading| reading.at.to_string()),
-        "first_digest": digest(readings.first()),
-        "first_seen": readings.first().map(|reading| reading.at.to_string()),
-        "pinned_digest": pin.map(|pin| text(&pin.digest)),
-        "approved": pin.map(|pin| pin.approved.is_some()),
-    })
+    HeldContract {
+        server: server.to_string(),
+        tool: name.to_owned(),
+        auth: auth.map(ToString::to_string),
+        client: client.map(ToString::to_string),
+        digest: digest(newest),
+        members: members.collect(),
+        seen: newest.map(|reading| reading.at),
+        first_digest: digest(readings.first()),
+        first_seen: readings.first().map(|reading| reading.at),
+        pinned_digest: pin.map(|pin| text(&pin.digest)),
+        approved: pin.map(|pin| pin.approved.is_some()),
+    }
 }
 
 fn text(digest: &Digest) -> String {

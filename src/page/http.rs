@@ -60,8 +60,9 @@ fn error(status: StatusCode, says: &str) -> Response {
     answer(status, &json!({"code": code, "reason": reason, "message": says}))
 }
 
-fn answer(status: StatusCode, body: &Value) -> Response {
-    (status, [(CONTENT_TYPE, "application/json")], body.to_string()).into_response()
+fn answer<T: serde::Serialize>(status: StatusCode, body: &T) -> Response {
+    let body = serde_json::to_string(body).expect("texts and numbers can be printed");
+    (status, [(CONTENT_TYPE, "application/json")], body).into_response()
 }
 
 impl IntoResponse for Wrong {
@@ -172,7 +173,7 @@ async fn described() -> Response {
 }
 
 async fn health(State(vitals): State<Vitals>) -> Response {
-    let found = tokio::task::spawn_blocking(move || vitals()).await;
+    let found = tokio::task::spawn_blocking(move || vitals.whole()).await;
     found.map_or_else(
         |_| error(StatusCode::INTERNAL_SERVER_ERROR, "it was broken off"),
         |body| answer(StatusCode::OK, &body),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::question::Wrong;
 use super::recent::{Recent, Said};
 use super::text::Text;
-use crate::model::record::{Drift, Incident, Session};
+use crate::model::record::{Drift, Incident, Session, Verdict};
 use crate::model::words::{Convergence, FailureLayer, Grade, IncidentStatus, Owner, State};
 
 /// What of a list is wanted. Empty texts are the defaults.
@@ -49,20 +49,45 @@ pub(super) const MOST: u32 = 1000;
 /// # Errors
 /// For a token that no page gave, and a word that there is not.
 pub fn chains(recent: &Recent, wanted: &Wanted) -> Result<Page<Said>, Wrong> {
-    let states = words("state", &wanted.state, State::ALL, State::as_str)?;
-    let layers =
-        words("first_failed_layer", &wanted.first_failed_layer, FailureLayer::ALL, |l| l.as_str())?;
-    let text = Text::new(&wanted.text);
-    let fits = |said: &Said| {
-        (states.is_empty() || states.contains(&said.state))
-            && (layers.is_empty() || said.first_failed_layer.is_some_and(|l| layers.contains(&l)))
-            && is(&wanted.server, &said.server)
-            && is(&wanted.tool, said.tool.as_deref().unwrap_or_default())
-            && is(&wanted.agent, said.agent.as_deref().unwrap_or_default())
-            && text.of_verdict(said)
-    };
+    let filter = Filter::new(wanted)?;
     let (from, limit) = (start(wanted)?, limit(wanted.limit, DEFAULT)?);
-    Ok(page(recent.chains_before(from).filter(|(_, said)| fits(said)), limit))
+    Ok(page(recent.chains_before(from).filter(|(_, said)| filter.fits(said)), limit))
+}
+
+/// Which verdicts are wanted.
+pub(super) struct Filter {
+    states: Vec<State>,
+    layers: Vec<FailureLayer>,
+    server: String,
+    tool: String,
+    agent: String,
+    text: Text,
+}
+
+impl Filter {
+    /// # Errors
+    /// For a word that there is not.
+    pub fn new(wanted: &Wanted) -> Result<Self, Wrong> {
+        let layers = &wanted.first_failed_layer;
+        Ok(Filter {
+            states: words("state", &wanted.state, State::ALL, State::as_str)?,
+            layers: words("first_failed_layer", layers, FailureLayer::ALL, |l| l.as_str())?,
+            server: wanted.server.clone(),
+            tool: wanted.tool.clone(),
+            agent: wanted.agent.clone(),
+            text: Text::new(&wanted.text),
+        })
+    }
+
+    pub fn fits(&self, said: &Verdict) -> bool {
+        let layers = &self.layers;
+        (self.states.is_empty() || self.states.contains(&said.state))
+            && (layers.is_empty() || said.first_failed_layer.is_some_and(|l| layers.contains(&l)))
+            && is(&self.server, &said.server)
+            && is(&self.tool, said.tool.as_deref().unwrap_or_default())
+            && is(&self.agent, said.agent.as_deref().unwrap_or_default())
+            && self.text.of_verdict(said)
+    }
 }
 
 /// Incidents by when they last changed.

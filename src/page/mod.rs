@@ -31,16 +31,29 @@ use serde_json::json;
 use tower::ServiceExt;
 
 use crate::model::ids::Digest16;
-use crate::proto::mcp_verdict_server::McpVerdictServer;
+use crate::proto::GetHealthResponse;
 use crate::receive::{Answer, Answering, Handler, harden};
 
 pub use board::Board;
+pub use grpc::services;
+pub use grpc::watch::watch;
 
-/// Paths of the gRPC service begin so.
-pub const GRPC_PREFIX: &str = "/mcp_verdict.v1.McpVerdict/";
+/// How the process does, asked for by each question for it.
+pub trait Pulse: Send + Sync + 'static {
+    /// Its parts and its counts. It takes a while: not on a thread that receives.
+    fn whole(&self) -> GetHealthResponse;
+    /// Whether it is ready, and whether it is alive, as the health port answers.
+    fn standing(&self) -> Standing;
+}
 
-/// How the process does, as JSON: asked for by each question for it.
-pub type Vitals = Arc<dyn Fn() -> serde_json::Value + Send + Sync>;
+/// Whether the process is ready for more, and whether waiting helps where it is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    pub ready: bool,
+    pub alive: bool,
+}
+
+pub type Vitals = Arc<dyn Pulse>;
 
 /// The page and the HTTP API as the port's handler.
 pub struct Http {
@@ -107,38 +120,6 @@ fn misdirected() -> Response<Answer> {
     *response.status_mut() = StatusCode::MISDIRECTED_REQUEST;
     harden(response.headers_mut());
     response
-}
-
-/// The gRPC API as a handler beside the OTLP services.
-pub struct Grpc(McpVerdictServer<grpc::Api>);
-
-impl Grpc {
-    pub fn new(board: Arc<Board>) -> Self {
-        let server = McpVerdictServer::new(grpc::Api(board));
-        Grpc(server.max_decoding_message_size(1 << 20))
-    }
-}
-
-impl Handler for Grpc {
-    fn answer(&self, request: Request<Bytes>) -> Answering<'_> {
-        let server = self.0.clone();
-        Box::pin(async move {
-            let Ok(response) = server.oneshot(request.map(Full::new)).await;
-            let mut response = whole(response).await;
-            blame_the_asker(response.headers_mut());
-            response
-        })
-    }
-}
-
-/// A message that cannot be read is told as a fault inside by the library; it is the asker's, as it
-/// is for exports. Handlers here never fail inside.
-fn blame_the_asker(headers: &mut HeaderMap) {
-    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let unread = text("grpc-message").is_some_and(|says| says.contains("decode"));
-    if text("grpc-status") == Some("13") && unread {
-        headers.insert("grpc-status", HeaderValue::from_static("3"));
-    }
 }
 
 /// Gathers an answer of ours, which is never long.

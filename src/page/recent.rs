@@ -21,6 +21,8 @@ pub struct Recent {
     blocks: VecDeque<Arc<Vec<Arc<Said>>>>,
     /// Revisions in all blocks.
     revisions: usize,
+    /// Revisions that were remembered and are no more.
+    shed: u64,
     /// The number of what was said last.
     pub newest: u64,
     pub incidents: Arc<Latest<IncidentKey, Incident>>,
@@ -145,6 +147,26 @@ impl Recent {
         self.revisions
     }
 
+    /// How many revisions were before the first that is remembered.
+    pub fn first(&self) -> u64 {
+        self.shed
+    }
+
+    /// How many revisions there were, those that are forgotten too.
+    pub fn ever(&self) -> u64 {
+        self.shed + self.revisions as u64
+    }
+
+    /// The block of revisions that holds the one that so many were before, from that one on, oldest
+    /// first; and how many before it were forgotten. Empty when nothing more was said.
+    pub fn from(&self, before: u64) -> (u64, impl Iterator<Item = &Arc<Said>>) {
+        let missed = self.shed.saturating_sub(before);
+        // All blocks but the last are full.
+        let at = usize::try_from(before.saturating_sub(self.shed)).unwrap_or(usize::MAX);
+        let block = self.blocks.get(at / BLOCK).map(|block| block.iter().skip(at % BLOCK));
+        (missed, block.into_iter().flatten())
+    }
+
     pub fn push(&mut self, said: Arc<Said>) {
         self.revisions += 1;
         match self.blocks.back_mut().filter(|block| block.len() < BLOCK) {
@@ -164,6 +186,7 @@ impl Recent {
             return None;
         }
         self.revisions -= oldest;
+        self.shed += oldest as u64;
         self.blocks.pop_front()
     }
 }

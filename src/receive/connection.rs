@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::{Request, Response};
+use http_body_util::Either;
 use hyper::body::Incoming;
 use hyper::service::Service;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -12,7 +13,6 @@ use hyper_util::server::conn::auto;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
-use super::answer::Answer;
 use super::tls::Certificates;
 use super::{Door, grpc, http1, page};
 
@@ -116,11 +116,11 @@ struct Requests {
 }
 
 type Answering = std::pin::Pin<
-    Box<dyn Future<Output = Result<Response<Answer>, std::convert::Infallible>> + Send>,
+    Box<dyn Future<Output = Result<Response<grpc::Sent>, std::convert::Infallible>> + Send>,
 >;
 
 impl Service<Request<Incoming>> for Requests {
-    type Response = Response<Answer>;
+    type Response = Response<grpc::Sent>;
     type Error = std::convert::Infallible;
     type Future = Answering;
 
@@ -130,8 +130,8 @@ impl Service<Request<Incoming>> for Requests {
         Box::pin(async move {
             Ok(match protocol {
                 Protocol::Grpc(port) => grpc::answer(&port, request).await,
-                Protocol::Http(port) => http1::answer(&port, request).await,
-                Protocol::Page(port) => page::answer(&port, request).await,
+                Protocol::Http(port) => http1::answer(&port, request).await.map(Either::Left),
+                Protocol::Page(port) => page::answer(&port, request).await.map(Either::Left),
             })
         })
     }

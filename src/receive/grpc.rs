@@ -8,16 +8,19 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::header::CONTENT_TYPE;
-use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::Either;
 use hyper::body::Incoming;
+use tokio::sync::Semaphore;
 
 use super::answer::{self, Answer};
 use super::body::{Gather, gather};
 use super::content::{self, Form};
 use super::counters::Transport;
 use super::decode::{Raw, decode};
-use super::handler::{self, Handler};
+use super::flow::{self, Flow};
+use super::handler;
+use super::listen::{Beside, Who};
 use super::{Refusal, Shared, grpc_path, signal_of};
 use crate::wire::inflate::Coding;
 
@@ -29,35 +32,47 @@ pub struct Port {
     pub shared: Arc<Shared>,
     pub limit: usize,
     pub max_streams: u32,
-    /// A service beside OTLP: the prefix of its paths, and who answers.
-    pub beside: Option<(&'static str, Arc<dyn Handler>)>,
+    /// Services beside OTLP.
+    pub beside: Vec<Beside>,
+    /// For those of their answers that go on.
+    pub places: Arc<Semaphore>,
 }
 
+/// Whole answers, and those that go on.
+pub type Sent = Either<Answer, Flow>;
+
 /// Answers one request; errors become a status, never a broken stream.
-pub async fn answer(port: &Port, request: Request<Incoming>) -> Response<Answer> {
+pub async fn answer(port: &Port, request: Request<Incoming>) -> Response<Sent> {
     if request.method() != Method::POST || !content::is_grpc(request.headers()) {
-        return not_grpc();
+        return not_grpc().map(Either::Left);
     }
     let limit = port.shared.door.limits.header_size;
     if header_size(request.headers()) > limit {
         let refusal = Refusal::HeadersTooLarge { limit };
         port.shared.door.counters.refused(Transport::Grpc, &refusal);
-        return refused(&refusal);
+        return refused(&refusal).map(Either::Left);
     }
-    let (head, mut body) = request.into_parts();
-    if let Some((prefix, handler)) = &port.beside
-        && head.uri.path().starts_with(prefix)
-    {
-        let asked = handler::ask(&port.shared.door, &**handler, head, &mut body).await;
-        return asked.unwrap_or_else(|refusal| refused(&refusal));
-    }
-    match export(port, head, body).await {
-        Ok(message) => success(&message),
-        Err(refusal) => {
-            port.shared.door.counters.refused(Transport::Grpc, &refusal);
-            refused(&refusal)
+    let path = request.uri().path();
+    let beside = port.beside.iter().find(|beside| path.starts_with(beside.prefix));
+    let answered = match beside.map(|beside| &beside.who) {
+        Some(Who::Streaming(handler)) => {
+            let (door, places) = (&port.shared.door, &port.places);
+            flow::converse(door, places, &**handler, request).await.map(|a| a.map(Either::Right))
         }
-    }
+        Some(Who::AtOnce(handler)) => {
+            let (head, mut body) = request.into_parts();
+            let asked = handler::ask(&port.shared.door, &**handler, head, &mut body).await;
+            asked.map(|answer| answer.map(Either::Left))
+        }
+        None => {
+            let exported = export(port, request).await;
+            if let Err(refusal) = &exported {
+                port.shared.door.counters.refused(Transport::Grpc, refusal);
+            }
+            exported.map(|message| success(&message).map(Either::Left))
+        }
+    };
+    answered.unwrap_or_else(|refusal| refused(&refusal).map(Either::Left))
 }
 
 /// As HTTP/2 counts: 32 bytes for each field beside its name and value.
@@ -65,7 +80,8 @@ fn header_size(headers: &HeaderMap) -> usize {
     headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 32).sum()
 }
 
-async fn export(port: &Port, head: Parts, mut body: Incoming) -> Result<Vec<u8>, Refusal> {
+async fn export(port: &Port, request: Request<Incoming>) -> Result<Vec<u8>, Refusal> {
+    let (head, mut body) = request.into_parts();
     let (shared, limit) = (&*port.shared, port.limit);
     let signal = signal_of(head.uri.path(), grpc_path).ok_or(Refusal::UnknownPath)?;
     shared.door.admit()?;

@@ -11,6 +11,7 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use super::budget::Budget;
 use super::connection::{Protocol, serve};
 use super::cors::Cors;
+use super::flow::{self, Conversation};
 use super::handler::Handler;
 use super::settings::{Limits, Settings, Tls};
 use super::tls::Certificates;
@@ -94,8 +95,20 @@ const AUTH: &str = "receivers.otlp.auth";
 const GRPC_ALPN: &[&[u8]] = &[b"h2"];
 const HTTP_ALPN: &[&[u8]] = &[b"h2", b"http/1.1"];
 
-/// What answers beside the OTLP services on the gRPC port: the prefix of its paths, and who.
-pub type Beside = Option<(&'static str, Arc<dyn Handler>)>;
+/// What answers beside the OTLP services on the gRPC port.
+#[derive(Clone)]
+pub struct Beside {
+    /// Its paths begin so; the first that fits is asked.
+    pub prefix: &'static str,
+    pub who: Who,
+}
+
+/// Who answers: at once, or as a stream.
+#[derive(Clone)]
+pub enum Who {
+    AtOnce(Arc<dyn Handler>),
+    Streaming(Arc<dyn Conversation>),
+}
 
 impl Receivers {
     /// Opens the configured ports and serves them.
@@ -106,7 +119,7 @@ impl Receivers {
         settings: &Settings,
         counters: Counters,
         intake: Arc<dyn Intake>,
-        beside: Beside,
+        beside: Vec<Beside>,
     ) -> Result<Self, ListenError> {
         let gate = Gate::open(AUTH, &settings.auth).map_err(ListenError::Auth)?;
         let (serving, door, keep) = Serving::new(gate, settings.limits, counters);
@@ -204,7 +217,7 @@ struct Port {
 async fn ports(
     settings: &Settings,
     shared: &Arc<Shared>,
-    beside: Beside,
+    beside: Vec<Beside>,
 ) -> Result<Vec<Port>, ListenError> {
     let mut ports = Vec::new();
     let exposed = |tls: &Option<Tls>| {
@@ -217,6 +230,7 @@ async fn ports(
             limit: grpc.max_recv_msg_size,
             max_streams: grpc.max_concurrent_streams,
             beside,
+            places: flow::places(),
         }));
         let certificates = open_tls(GRPC, &grpc.tls, GRPC_ALPN)?;
         let listener = bind(GRPC, &grpc.endpoint, exposed(&grpc.tls)).await?;

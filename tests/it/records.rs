@@ -25,7 +25,7 @@ fn records(case: &std::path::Path) -> Vec<Record> {
 }
 
 /// One form for both: no nulls, numbers as text.
-fn plain(value: &Value) -> Value {
+pub fn plain(value: &Value) -> Value {
     match value {
         Value::Object(members) => members
             .iter()
@@ -42,9 +42,13 @@ fn plain(value: &Value) -> Value {
 }
 
 fn as_message(pool: &DescriptorPool, record: &Record) -> Value {
-    let bytes = proto::Record::from(record).encode_to_vec();
-    let kind = pool.get_message_by_name("mcp_verdict.v1.Record").expect("message");
-    let message = DynamicMessage::decode(kind, &*bytes).expect("decodes");
+    as_json(pool, "mcp_verdict.v1.Record", &proto::Record::from(record).encode_to_vec())
+}
+
+/// An encoded message as its canonical JSON, by its descriptor.
+pub fn as_json(pool: &DescriptorPool, name: &str, bytes: &[u8]) -> Value {
+    let kind = pool.get_message_by_name(name).expect("message");
+    let message = DynamicMessage::decode(kind, bytes).expect("decodes");
     let options = SerializeOptions::new().use_proto_field_name(true).skip_default_fields(false);
     let mut out = Vec::new();
     let mut writer = serde_json::Serializer::new(&mut out);

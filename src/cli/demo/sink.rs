@@ -52,7 +52,7 @@ impl Sink {
             ..receive::Settings::default()
         };
         let counters = Counters::new(&opentelemetry::global::meter("demo"));
-        let receivers = Receivers::start(&settings, counters, Arc::new(Take(send)), None)
+        let receivers = Receivers::start(&settings, counters, Arc::new(Take(send)), Vec::new())
             .await
             .map_err(|error| error.to_string())?;
         let address = receivers.grpc.ok_or("the demo's backend has no port")?;

@@ -8,4 +8,5 @@ mod instance;
 mod lists;
 mod many;
 pub mod support;
+mod twins;
 mod view;

@@ -79,9 +79,13 @@ pub async fn check_until(program: &Program, question: &Value, not: &str) -> Valu
     }
 }
 
-pub async fn grpc(program: &Program) -> McpVerdictClient<Channel> {
+pub async fn channel(program: &Program) -> Channel {
     let url = format!("http://{}", program.app.grpc_address().unwrap());
-    McpVerdictClient::connect(url).await.unwrap()
+    Channel::from_shared(url).unwrap().connect().await.unwrap()
+}
+
+pub async fn grpc(program: &Program) -> McpVerdictClient<Channel> {
+    McpVerdictClient::new(channel(program).await)
 }
 
 /// Pins a tool of tools.example.com for anyone.
