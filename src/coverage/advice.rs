@@ -1,5 +1,6 @@
 //! What to add so that the most calls of a tool leave `unverified`: one evidence rule or attribute
-//! where one suffices, else the fewest that do together. Each candidate is tried on the whole
+//! where one suffices, else the fewest that do together; and, where that needs a change of a
+//! program, the rule that lifts the most without one. Each candidate is tried on the whole
 //! recording; what is claimed is what moved.
 
 use std::collections::BTreeMap;
@@ -35,68 +36,156 @@ pub struct Advice {
     pub trial: Trial,
 }
 
-/// Advice for each tool, in the order of the tools; `None` where nothing that was tried helps.
-pub fn advice(recording: &Recording, tools: &[Tool]) -> Vec<Option<Advice>> {
-    let before = recording.judge(&Trial::default());
+/// What helps one tool.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Advised {
+    /// What lifts the most calls; `None` where nothing that was tried helps.
+    pub most: Option<Advice>,
+    /// What lifts the most by the configuration alone, over spans that are there, where `most` asks
+    /// for attributes.
+    pub configured: Option<Advice>,
+}
+
+/// Advice for each tool, in the order of the tools.
+pub fn advice(recording: &Recording, tools: &[Tool]) -> Vec<Advised> {
+    let trials = Trials { recording, before: recording.judge(&Trial::default()), tools };
     let rules = shapes::candidates(recording);
     let rules_of = |tool: &Tool| {
         let called = tool.tool.clone().map(|name| (tool.server.clone(), name));
         called.and_then(|called| rules.get(&called)).map_or(&[][..], Vec::as_slice)
     };
     let alone: Vec<_> = tools.iter().map(|tool| singles(tool, rules_of(tool))).collect();
-    let best = pick(recording, &before, tools, &alone);
-    let together: Vec<_> = tools
-        .iter()
-        .zip(&best)
-        .map(|(tool, best)| match best {
-            Some(_) => Vec::new(),
-            None => combinations(tool, rules_of(tool)),
-        })
-        .collect();
-    let second = pick(recording, &before, tools, &together);
-    let chosen = best.into_iter().zip(second).map(|(alone, together)| alone.or(together));
-    chosen.zip(tools).map(|(parts, tool)| told(recording, &before, tool, parts?)).collect()
+    let best = trials.pick(&alone);
+    let together = |tool: &Tool| combinations(tool, rules_of(tool));
+    let of_those_left = |(tool, best): (&Tool, &Picked)| match best {
+        Some(_) => Vec::new(),
+        None => together(tool),
+    };
+    let second = trials.pick(&tools.iter().zip(&best).map(of_those_left).collect::<Vec<_>>());
+    let most: Vec<Picked> =
+        best.into_iter().zip(second).map(|(alone, together)| alone.or(together)).collect();
+    let without_a_program = |((tool, alone), most): ((&Tool, Vec<Vec<Part>>), &Picked)| match most {
+        Some(parts) if parts.iter().any(changes_a_program) => {
+            let all = alone.into_iter().chain(together(tool));
+            all.filter(|parts| !parts.iter().any(changes_a_program)).collect()
+        }
+        _ => Vec::new(),
+    };
+    let configured: Vec<_> = tools.iter().zip(alone).zip(&most).map(without_a_program).collect();
+    let configured = trials.least(trials.pick(&configured));
+    let each = trials.least(most).into_iter().zip(configured).zip(tools);
+    each.map(|((most, configured), tool)| Advised {
+        most: most.and_then(|parts| trials.told(tool, parts)),
+        configured: configured.and_then(|parts| trials.told(tool, parts)),
+    })
+    .collect()
 }
 
-/// Tries the candidates of all tools side by side, each tool's next one in each round, and keeps
-/// the one that lifts most of its tool's calls; the earlier one where two lift as many.
-fn pick(
-    recording: &Recording,
-    before: &Judged,
-    tools: &[Tool],
-    candidates: &[Vec<Vec<Part>>],
-) -> Vec<Option<Vec<Part>>> {
-    let mut best: Vec<(usize, Option<Vec<Part>>)> = vec![(0, None); tools.len()];
-    let rounds = candidates.iter().map(Vec::len).max().unwrap_or(0);
-    for round in 0..rounds {
+fn changes_a_program(part: &Part) -> bool {
+    matches!(part, Part::Attributes(_))
+}
+
+/// What was chosen for a tool.
+type Picked = Option<Vec<Part>>;
+/// Parts without one of their kinds.
+type Without = fn(&[Part]) -> Vec<Part>;
+
+/// Candidates of all tools, tried side by side on one recording.
+struct Trials<'a> {
+    recording: &'a Recording,
+    before: Judged,
+    tools: &'a [Tool],
+}
+
+impl Trials<'_> {
+    /// How many of each tool's own calls leave `unverified` where each gets what is for it.
+    fn lifts(&self, parts: &[Option<&Vec<Part>>]) -> Vec<usize> {
         let mut trial = Trial::default();
-        for (tool, candidates) in tools.iter().zip(candidates) {
-            if let Some(parts) = candidates.get(round) {
+        for (tool, parts) in self.tools.iter().zip(parts) {
+            if let Some(parts) = parts {
                 trial.add(tried(tool, parts));
             }
         }
-        let lifted = lifted(before, &recording.judge(&trial));
-        for ((tool, candidates), best) in tools.iter().zip(candidates).zip(&mut best) {
-            let own = |call: &&Lacking| lifted.contains_key(&call.chain);
-            let count = tool.lacking.iter().filter(own).count();
-            if let Some(parts) = candidates.get(round).filter(|_| count > best.0) {
-                *best = (count, Some(parts.clone()));
+        let lifted = lifted(&self.before, &self.recording.judge(&trial));
+        let own = |tool: &Tool| {
+            tool.lacking.iter().filter(|call| lifted.contains_key(&call.chain)).count()
+        };
+        self.tools.iter().map(own).collect()
+    }
+
+    /// Tries each tool's next candidate in each round, and keeps the one that lifts most of its
+    /// tool's calls; the earlier one where two lift as many.
+    fn pick(&self, candidates: &[Vec<Vec<Part>>]) -> Vec<Picked> {
+        let mut best: Vec<(usize, Picked)> = vec![(0, None); self.tools.len()];
+        for round in 0..candidates.iter().map(Vec::len).max().unwrap_or(0) {
+            let parts: Vec<_> = candidates.iter().map(|of_tool| of_tool.get(round)).collect();
+            let counts = self.lifts(&parts);
+            for ((parts, count), best) in parts.into_iter().zip(counts).zip(&mut best) {
+                if let Some(parts) = parts.filter(|_| count > best.0) {
+                    *best = (count, Some(parts.clone()));
+                }
             }
         }
+        best.into_iter().map(|(_, parts)| parts).collect()
     }
-    best.into_iter().map(|(_, parts)| parts).collect()
+
+    /// The same without what lifts no call that is not lifted without it.
+    fn least(&self, mut chosen: Vec<Picked>) -> Vec<Picked> {
+        let without: [Without; 3] = [
+            |parts| without_attribute(parts, key::CALL_IS_ERROR),
+            |parts| without_attribute(parts, VERSION),
+            |parts| {
+                let needed = |part: &&Part| !matches!(part, Part::Requires { .. });
+                parts.iter().filter(needed).cloned().collect()
+            },
+        ];
+        for without in without {
+            let smaller: Vec<Picked> = chosen
+                .iter()
+                .map(|parts| {
+                    let parts = parts.as_ref()?;
+                    Some(without(parts)).filter(|less| !less.is_empty() && less != parts)
+                })
+                .collect();
+            if smaller.iter().all(Option::is_none) {
+                continue;
+            }
+            let now = self.lifts(&chosen.iter().map(Option::as_ref).collect::<Vec<_>>());
+            let then = self.lifts(&smaller.iter().map(Option::as_ref).collect::<Vec<_>>());
+            for ((parts, less), (now, then)) in
+                chosen.iter_mut().zip(smaller).zip(now.into_iter().zip(then))
+            {
+                if less.is_some() && then >= now {
+                    *parts = less;
+                }
+            }
+        }
+        chosen
+    }
+
+    /// The advice as it does by itself, not beside that of other tools.
+    fn told(&self, tool: &Tool, parts: Vec<Part>) -> Option<Advice> {
+        let trial = tried(tool, &parts);
+        let lifted = lifted(&self.before, &self.recording.judge(&trial));
+        let mut to = BTreeMap::new();
+        for state in lifted.values() {
+            *to.entry(*state).or_default() += 1;
+        }
+        let lifted: Vec<Digest16> = lifted.into_keys().collect();
+        (!lifted.is_empty()).then_some(Advice { parts, lifted, to, trial })
+    }
 }
 
-/// The advice as it does by itself, not beside that of other tools.
-fn told(recording: &Recording, before: &Judged, tool: &Tool, parts: Vec<Part>) -> Option<Advice> {
-    let trial = tried(tool, &parts);
-    let lifted = lifted(before, &recording.judge(&trial));
-    let mut to = BTreeMap::new();
-    for state in lifted.values() {
-        *to.entry(*state).or_default() += 1;
-    }
-    let lifted: Vec<Digest16> = lifted.into_keys().collect();
-    (!lifted.is_empty()).then_some(Advice { parts, lifted, to, trial })
+fn without_attribute(parts: &[Part], unwanted: &str) -> Vec<Part> {
+    let keep = |part: &Part| match part {
+        Part::Attributes(attributes) => {
+            let others = attributes.iter().filter(|(key, _)| *key != unwanted);
+            let others: Attributes = others.cloned().collect();
+            (!others.is_empty()).then_some(Part::Attributes(others))
+        }
+        other => Some(other.clone()),
+    };
+    parts.iter().filter_map(keep).collect()
 }
 
 /// Calls that were `unverified` and are no more.
@@ -208,7 +297,7 @@ fn combinations(tool: &Tool, rules: &[Rule]) -> Vec<Vec<Part>> {
         if lacks(Layer::Session) {
             around.extend(version(tool));
         }
-        let requires = requires(tool, call).filter(|_| lacks(Layer::Catalog));
+        let requires = requires(tool, call, &[Layer::Catalog]).filter(|_| lacks(Layer::Catalog));
         let fits = |rule: &&Rule| rule.outcome.is_some() == lacks(Layer::Outcome);
         for rule in rules.iter().filter(|_| lacks(Layer::Outcome) || lacks(Layer::Effect)) {
             if fits(&rule) {
@@ -222,15 +311,21 @@ fn combinations(tool: &Tool, rules: &[Rule]) -> Vec<Vec<Part>> {
             (false, false) => Attributes::new(),
         };
         attributes.extend(around);
-        found.push(combined(None, attributes, requires));
+        found.push(combined(None, attributes.clone(), requires));
+        if lacks(Layer::Session) {
+            // An instrumentation that makes up versions is not believed another one.
+            attributes.retain(|(key, _)| *key != VERSION);
+            let requires = self::requires(tool, call, &[Layer::Session, Layer::Catalog]);
+            found.push(combined(None, attributes, requires));
+        }
     }
     found
 }
 
-/// Nobody records what the catalog needs by a single attribute: what remains is not to need it.
-fn requires(tool: &Tool, call: &Lacking) -> Option<Part> {
+/// Nobody records what these layers need by a single attribute: what remains is not to need them.
+fn requires(tool: &Tool, call: &Lacking, without: &[Layer]) -> Option<Part> {
     let name = tool.tool.clone()?;
-    let layers = call.requires.iter().copied().filter(|layer| *layer != Layer::Catalog).collect();
+    let layers = call.requires.iter().copied().filter(|layer| !without.contains(layer)).collect();
     Some(Part::Requires { server: tool.server.clone(), tool: name, layers })
 }
 

@@ -12,7 +12,7 @@ pub mod recording;
 pub mod rules;
 mod shapes;
 
-pub use advice::{Advice, Part};
+pub use advice::{Advice, Advised, Part};
 pub use observed::{LayerSeen, Tool, tools};
 pub use paste::{attribute_lines, config};
 pub use recording::{Attributes, Recording, Trial, Value};

@@ -8,6 +8,7 @@ use super::recording::{Recording, counts};
 use crate::engine::{Explained, Role};
 use crate::model::fact::Origin;
 use crate::model::ids::{Digest16, Name, SpanRef};
+use crate::model::policy::Policy;
 use crate::model::record::Verdict;
 use crate::model::words::{Layer, Rung, State};
 
@@ -83,14 +84,20 @@ fn nothing(layer: Layer) -> LayerSeen {
     LayerSeen { layer, observed: 0, not_applicable: 0, evidence: BTreeMap::new() }
 }
 
-fn lacking(recording: &Recording, verdict: &Verdict) -> Lacking {
-    let requires = recording.policy.requires(&verdict.server, verdict.tool.as_deref());
+/// Layers that a call needs to be `healthy` and that nobody observed.
+pub(super) fn missing(policy: &Policy, verdict: &Verdict) -> Vec<Layer> {
+    let requires = policy.requires(&verdict.server, verdict.tool.as_deref());
     let unseen = |layer: &Layer| verdict.layers.get(*layer) == Rung::Unobserved;
+    requires.into_iter().filter(unseen).collect()
+}
+
+fn lacking(recording: &Recording, verdict: &Verdict) -> Lacking {
+    let policy = &recording.policy;
     Lacking {
         chain: verdict.id,
         at: verdict.operator.span,
-        missing: requires.iter().copied().filter(unseen).collect(),
-        requires,
+        missing: missing(policy, verdict),
+        requires: policy.requires(&verdict.server, verdict.tool.as_deref()),
         version: verdict.protocol_version.clone(),
     }
 }

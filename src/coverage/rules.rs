@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Serialize, Serializer};
 
+use super::observed::missing;
 use super::recording::{Judged, Recording, Trial, counts};
 use crate::engine::{self, Explained};
 use crate::model::fact::{Fact, FactId, Origin};
 use crate::model::ids::{Digest16, Name};
 use crate::model::policy::Rule;
-use crate::model::words::State;
+use crate::model::words::{Layer, State};
 
 /// What a rule did, or several together.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -23,6 +24,8 @@ pub struct Tried {
     pub refused: u64,
     /// Calls that it speaks of.
     pub calls: Vec<Called>,
+    /// Of the calls that it speaks of, those that stay `unverified`, by each layer they still lack.
+    pub still_lacking: BTreeMap<Layer, u64>,
     /// Verdicts that change, by what they were and would be.
     pub changes: Vec<Moved>,
 }
@@ -73,6 +76,7 @@ fn tried(recording: &Recording, before: &Judged, rules: &[Rule]) -> Tried {
     };
     let (mut at_calls, mut spoken) = (BTreeSet::new(), BTreeSet::new());
     let mut calls: BTreeMap<(Name, Option<Name>), u64> = BTreeMap::new();
+    let mut still_lacking = BTreeMap::new();
     for call in &explained {
         let here = placed(call);
         at_calls.extend(here.iter().copied());
@@ -82,6 +86,11 @@ fn tried(recording: &Recording, before: &Judged, rules: &[Rule]) -> Tried {
             spoken.extend(here);
             let key = (call.verdict.server.clone(), call.verdict.tool.clone());
             *calls.entry(key).or_default() += 1;
+            if call.verdict.state == State::Unverified {
+                for layer in missing(&policy, &call.verdict) {
+                    *still_lacking.entry(layer).or_default() += 1;
+                }
+            }
         }
     }
     let calls = calls.into_iter().map(|((server, tool), calls)| Called { server, tool, calls });
@@ -91,6 +100,7 @@ fn tried(recording: &Recording, before: &Judged, rules: &[Rule]) -> Tried {
         without_call: (matched.len() - at_calls.len()) as u64,
         refused: (at_calls.len() - spoken.len()) as u64,
         calls: calls.collect(),
+        still_lacking,
         changes: moved(before, &after.collect()),
     }
 }

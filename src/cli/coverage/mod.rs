@@ -12,7 +12,7 @@ use serde_json::{Value as Json, json};
 
 use super::{ConfigArgs, Exit, Failure, Format, input, tell_mistakes, terminal};
 use crate::config;
-use crate::coverage::{Advice, Part, Recording, Tool, Tried, advice, rules};
+use crate::coverage::{Advice, Advised, Part, Recording, Tool, Tried, advice, rules};
 use crate::model::policy::Rule;
 
 #[derive(Args, Debug)]
@@ -84,17 +84,19 @@ fn load(path: &std::path::Path) -> Result<Vec<Rule>, Exit> {
     Ok(rules)
 }
 
-/// `{"tools": [{…, "advice": {…}}]}`, the most unverified calls first.
-fn report_json(tools: &[Tool], advice: &[Option<Advice>]) -> serde_json::Result<Json> {
-    let tool = |(tool, advice): (&Tool, &Option<Advice>)| -> serde_json::Result<Json> {
+/// `{"tools": [{…, "advice": {…}, "configured": {…}}]}`, the most unverified calls first.
+fn report_json(tools: &[Tool], advised: &[Advised]) -> serde_json::Result<Json> {
+    let told = |advice: &Option<Advice>| match advice {
+        Some(advice) => advice_json(advice),
+        None => Ok(Json::Null),
+    };
+    let tool = |(tool, advised): (&Tool, &Advised)| -> serde_json::Result<Json> {
         let mut json = serde_json::to_value(tool)?;
-        json["advice"] = match advice {
-            Some(advice) => advice_json(advice)?,
-            None => Json::Null,
-        };
+        json["advice"] = told(&advised.most)?;
+        json["configured"] = told(&advised.configured)?;
         Ok(json)
     };
-    let tools: Result<Vec<Json>, _> = tools.iter().zip(advice).map(tool).collect();
+    let tools: Result<Vec<Json>, _> = tools.iter().zip(advised).map(tool).collect();
     Ok(json!({ "tools": tools? }))
 }
 

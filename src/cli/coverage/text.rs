@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use anstyle::{AnsiColor, Style};
 
 use crate::coverage::Part;
-use crate::coverage::{Advice, LayerSeen, Tool, Tried, attribute_lines, config};
+use crate::coverage::{Advice, Advised, LayerSeen, Tool, Tried, attribute_lines, config};
 use crate::model::policy::Rule;
 use crate::model::words::Layer;
 use crate::show::grid::{Cell, Column, Layout, column};
@@ -33,7 +33,7 @@ const COLUMNS: [Column; 9] = [
 pub fn report(
     out: &mut dyn Write,
     tools: &[Tool],
-    advice: &[Option<Advice>],
+    advised: &[Advised],
     width: Option<usize>,
 ) -> io::Result<()> {
     if tools.is_empty() {
@@ -48,13 +48,12 @@ pub fn report(
     let most = if unverified > 0 { "; what lifts the most comes first" } else { "" };
     let calls = counted(calls, "call");
     writeln!(out, "\n{unverified} of {calls} unverified{most}")?;
-    let mut advised: Vec<_> = tools.iter().zip(advice).filter(|(t, _)| t.unverified > 0).collect();
-    let most = |(_, advice): &(&Tool, &Option<Advice>)| {
-        std::cmp::Reverse(advice.as_ref().map_or(0, |advice| advice.lifted.len()))
-    };
-    advised.sort_by_key(most);
-    for (tool, advice) in advised {
-        detail(out, tool, advice.as_ref())?;
+    let mut wanting: Vec<_> = tools.iter().zip(advised).filter(|(t, _)| t.unverified > 0).collect();
+    wanting.sort_by_key(|(_, advised)| {
+        std::cmp::Reverse(advised.most.as_ref().map_or(0, |advice| advice.lifted.len()))
+    });
+    for (tool, advised) in wanting {
+        detail(out, tool, advised)?;
     }
     Ok(())
 }
@@ -88,7 +87,7 @@ fn share(tool: &Tool, seen: &LayerSeen) -> Cell {
     }
 }
 
-fn detail(out: &mut dyn Write, tool: &Tool, advice: Option<&Advice>) -> io::Result<()> {
+fn detail(out: &mut dyn Write, tool: &Tool, advised: &Advised) -> io::Result<()> {
     let (name, server) = (name(tool), &tool.server);
     writeln!(out, "\n{BOLD}{name}{BOLD:#} at {server}")?;
     for seen in &tool.layers {
@@ -100,13 +99,16 @@ fn detail(out: &mut dyn Write, tool: &Tool, advice: Option<&Advice>) -> io::Resu
             writeln!(out, "  {:<8} {what} {DIM}({calls}){DIM:#}", layer.as_str())?;
         }
     }
-    match advice {
-        Some(advice) => paste(out, tool, advice),
-        None => {
-            let missing = missing(tool);
-            writeln!(out, "  no single addition lifts a call; they lack {missing}")
-        }
+    let Some(most) = &advised.most else {
+        return writeln!(out, "  nothing that was tried lifts a call; they lack {}", missing(tool));
+    };
+    write!(out, "  ")?;
+    paste(out, tool, most)?;
+    if let Some(advice) = &advised.configured {
+        write!(out, "\n  or, with no change of a program, ")?;
+        paste(out, tool, advice)?;
     }
+    Ok(())
 }
 
 fn missing(tool: &Tool) -> String {
@@ -125,7 +127,7 @@ fn paste(out: &mut dyn Write, tool: &Tool, advice: &Advice) -> io::Result<()> {
             format!("{style}{state}{style:#} {count}")
         })
         .collect();
-    writeln!(out, "  {BOLD}lifts {lifts} of {of}{BOLD:#} out of unverified: {}", to.join(", "))?;
+    writeln!(out, "{BOLD}lifts {lifts} of {of}{BOLD:#} out of unverified: {}", to.join(", "))?;
     if let Some(attributes) = advice.attributes() {
         writeln!(out, "  record on the span of each call, where it is so:\n")?;
         for line in attribute_lines(attributes) {
@@ -139,12 +141,21 @@ fn paste(out: &mut dyn Write, tool: &Tool, advice: &Advice) -> io::Result<()> {
         writeln!(out, "  write in the configuration{note}:\n")?;
         yaml.lines().try_for_each(|line| writeln!(out, "    {line}"))?;
     }
-    if advice.parts.iter().any(|part| matches!(part, Part::Requires { .. })) {
-        writeln!(
-            out,
-            "\n  {DIM}nothing shows which definitions the caller held; until its listings are \
-             recorded, do without{DIM:#}"
-        )?;
+    let needed = advice.parts.iter().find_map(|part| match part {
+        Part::Requires { layers, .. } => Some(layers),
+        _ => None,
+    });
+    let Some(needed) = needed else { return Ok(()) };
+    for (layer, why) in [
+        (Layer::Session, "what was negotiated"),
+        (Layer::Catalog, "which definitions the caller held"),
+    ] {
+        if !needed.contains(&layer) {
+            writeln!(
+                out,
+                "\n  {DIM}nothing recorded shows {why}; until it does, do without{DIM:#}"
+            )?;
+        }
     }
     Ok(())
 }
@@ -178,7 +189,7 @@ fn counted(number: u64, what: &str) -> String {
 }
 
 fn does(out: &mut dyn Write, tried: &Tried) -> io::Result<()> {
-    let Tried { matched, without_call, refused, calls, changes } = tried;
+    let Tried { matched, without_call, refused, calls, still_lacking, changes } = tried;
     write!(out, "  matched {}", counted(*matched, "span"))?;
     if *without_call > 0 {
         write!(out, ", {without_call} at no tool call")?;
@@ -193,12 +204,19 @@ fn does(out: &mut dyn Write, tried: &Tried) -> io::Result<()> {
         writeln!(out, "  speaks of {calls} of {tool} at {}", called.server)?;
     }
     if changes.is_empty() {
-        return writeln!(out, "  {YELLOW}changes no verdict{YELLOW:#}");
+        writeln!(out, "  {YELLOW}changes no verdict{YELLOW:#}")?;
     }
     for moved in changes {
         let (from, to) = (state_style(moved.from), state_style(moved.to));
         let calls = counted(moved.chains.len() as u64, "call");
         writeln!(out, "  {calls}: {from}{}{from:#} → {to}{}{to:#}", moved.from, moved.to)?;
+    }
+    if !still_lacking.is_empty() {
+        let told = still_lacking
+            .iter()
+            .map(|(layer, calls)| format!("{} ({})", layer.as_str(), counted(*calls, "call")));
+        let told: Vec<String> = told.collect();
+        writeln!(out, "  still unverified, since nobody observed {}", told.join(", "))?;
     }
     Ok(())
 }

@@ -82,7 +82,8 @@ impl Watch {
         let recording = coverage::Recording::new(exports, policy.clone());
         let tools = coverage::tools(&recording);
         self.text("coverage", &serde_json::to_string(&tools).unwrap());
-        for advice in coverage::advice::advice(&recording, &tools).into_iter().flatten() {
+        let advised = coverage::advice::advice(&recording, &tools).into_iter();
+        for advice in advised.flat_map(|one| [one.most, one.configured]).flatten() {
             self.text("advice", &format!("{advice:?}"));
             self.text("advice, to paste", &coverage::config(&advice.parts));
         }

@@ -91,6 +91,8 @@ fn pasted(policy: &Policy, yaml: &str) -> Policy {
 struct Checked {
     calls: usize,
     unverified: usize,
+    /// By what lifts the most, and by all that was advised.
+    most: usize,
     lifted: usize,
     rules: usize,
 }
@@ -104,7 +106,9 @@ fn check(name: &str, documents: &[Value], policy: &Arc<Policy>, checked: &mut Ch
     assert_eq!(told as usize, before.len(), "{name}");
     checked.calls += tools.iter().map(|tool| tool.calls as usize).sum::<usize>();
     checked.unverified += before.len();
-    for advice in advice::advice(&recording, &tools).into_iter().flatten() {
+    let advised = advice::advice(&recording, &tools).into_iter();
+    for (first, advice) in advised.flat_map(|one| [(true, one.most), (false, one.configured)]) {
+        let Some(advice) = advice else { continue };
         let mut changed = documents.to_vec();
         if let Some(attributes) = advice.attributes() {
             record(&mut changed, &advice, attributes);
@@ -115,6 +119,7 @@ fn check(name: &str, documents: &[Value], policy: &Arc<Policy>, checked: &mut Ch
         let claimed: BTreeSet<String> = advice.lifted.iter().map(ToString::to_string).collect();
         assert_eq!(gone, claimed, "{name}: {:?}\n{yaml}", advice.parts);
         checked.lifted += gone.len();
+        checked.most += if first { gone.len() } else { 0 };
         checked.rules += advice.parts.iter().filter(|p| matches!(p, Part::Rule(_))).count();
     }
 }
@@ -128,10 +133,10 @@ fn exactly_the_calls_claimed_are_lifted() {
     for recording in captures().into_iter().chain(cases()) {
         check(&recording.name, &recording.documents(), &recording.policy, &mut checked);
     }
-    let Checked { calls, unverified, lifted, .. } = checked;
-    println!("{calls} calls, {unverified} unverified, {lifted} lifted");
+    let Checked { calls, unverified, most, lifted, .. } = checked;
+    println!("{calls} calls, {unverified} unverified, {most} lifted, with alternatives {lifted}");
     assert!(unverified > 300, "{unverified} unverified");
-    assert!(lifted * 10 >= unverified * 9, "{lifted} of {unverified} are lifted");
+    assert!(most * 100 >= unverified * 99, "{most} of {unverified} are lifted");
 }
 
 /// Scenario: what tools do below their calls, in the words of the conventions. Guarantees: the
@@ -165,7 +170,7 @@ fn spans_that_are_there_become_rules() {
         let documents = scene::documents(&spans);
         let recording = scene::recording(&spans, Policy::default());
         let tools = coverage::tools(&recording);
-        let advice = advice::advice(&recording, &tools).remove(0).expect("advice");
+        let advice = advice::advice(&recording, &tools).remove(0).most.expect("advice");
         let name = advice.parts.iter().find_map(|part| match part {
             Part::Rule(rule) => rule.span.name.as_ref().map(|glob| glob.0.as_str()),
             _ => None,
@@ -176,6 +181,28 @@ fn spans_that_are_there_become_rules() {
         check(what, &documents, &Arc::new(Policy::default()), &mut checked);
         assert_eq!((checked.lifted, checked.rules), (1, usize::from(rule.is_some())), "{what}");
     }
+}
+
+/// Scenario: two calls of one tool, and a span that shows the outcome below one of them alone.
+/// Guarantees: what lifts both comes first, an attribute; then the rule that needs no change of a
+/// program, with the one call that it lifts. Neither asks for more than it needs.
+#[test]
+fn a_rule_that_lifts_some_is_told_beside_what_lifts_all() {
+    let verify = json!({ "name": "verify report", "kind": "internal" });
+    let mut documents = scene::documents(&[verify]);
+    documents.extend(scene::documents(&[]).into_iter().map(scene::of_another_trace));
+    let recording = Recording::new(exports_of(&documents), Policy::default());
+    let tools = coverage::tools(&recording);
+    assert_eq!((tools.len(), tools[0].unverified), (1, 2));
+    let advised = advice::advice(&recording, &tools).remove(0);
+    let (most, configured) = (advised.most.unwrap(), advised.configured.unwrap());
+    assert_eq!((most.lifted.len(), configured.lifted.len()), (2, 1));
+    assert!(matches!(&configured.parts[..], [Part::Rule(_)]), "{:?}", configured.parts);
+    let keys: Vec<&str> = most.attributes().unwrap().iter().map(|(key, _)| *key).collect();
+    assert_eq!(keys, ["mcp_evidence.outcome.status", "mcp_evidence.outcome.method"]);
+    let mut checked = Checked::default();
+    check("two calls", &documents, &Arc::new(Policy::default()), &mut checked);
+    assert_eq!((checked.unverified, checked.lifted, checked.rules), (2, 3, 1));
 }
 
 /// Scenario: the command over a capture, as JSON, twice. Guarantees: the same bytes, one object

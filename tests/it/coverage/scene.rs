@@ -78,6 +78,39 @@ pub fn documents(spans: &[Value]) -> Vec<Value> {
     documents
 }
 
+/// The same document in traces and sessions of other names.
+pub fn of_another_trace(document: Value) -> Value {
+    let text = document.to_string();
+    let own = |id: &str| format!("{}{}", if id.starts_with('f') { "e" } else { "f" }, &id[1..]);
+    let mut text = text.replace(TRACE, &own(TRACE));
+    let case = cases().into_iter().find(|case| case.name == CASE).expect("the case");
+    let mut ids = std::collections::BTreeSet::new();
+    for document in case.documents() {
+        collect(&document, &mut ids);
+    }
+    for id in ids {
+        text = text.replace(&id, &own(&id));
+    }
+    serde_json::from_str(&text).expect("JSON")
+}
+
+/// Ids of all spans, traces and sessions in a document.
+fn collect(value: &Value, ids: &mut std::collections::BTreeSet<String>) {
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| collect(item, ids)),
+        Value::Object(members) => {
+            for key in ["spanId", "traceId"] {
+                ids.extend(members.get(key).and_then(Value::as_str).map(str::to_owned));
+            }
+            if members.get("key").is_some_and(|key| key == "mcp.session.id") {
+                ids.extend(members["value"]["stringValue"].as_str().map(str::to_owned));
+            }
+            members.values().for_each(|member| collect(member, ids));
+        }
+        _ => {}
+    }
+}
+
 pub fn recording(spans: &[Value], policy: Policy) -> Recording {
     Recording::new(exports_of(&documents(spans)), policy)
 }

@@ -5,7 +5,7 @@ use std::process::Command;
 use mcp_verdict::config;
 use mcp_verdict::coverage::{rules, try_out};
 use mcp_verdict::model::policy::Policy;
-use mcp_verdict::model::words::State;
+use mcp_verdict::model::words::{Layer, State};
 use serde_json::{Value, json};
 
 use super::scene;
@@ -52,9 +52,23 @@ fn each_rule_says_what_it_does() {
     assert_eq!(counts(1), (2, 0, 2, 0, vec![]));
     assert_eq!(counts(2), (0, 0, 0, 0, vec![]));
     assert_eq!(counts(3), (2, 0, 0, 1, false_success.clone()));
+    assert!(tried.iter().all(|one| one.still_lacking.is_empty()), "whatever it speaks of moves");
     let together = rules::together(&recording, &file);
     let moved: Vec<_> = together.changes.iter().map(|m| (m.from, m.to, m.chains.len())).collect();
     assert_eq!(moved, false_success, "the newer look decides");
+}
+
+/// Scenario: a rule for the effect over calls that need their outcome as well, and over calls of a
+/// capture that lack more. Guarantees: the layers that keep them `unverified` are named.
+#[test]
+fn what_still_blocks_is_named() {
+    let text = "- span: { name: 'SELECT reports' }\n  says: { effect: confirmed }\n";
+    let (_directory, path) = scene::file(text);
+    let (file, _) = config::rules(&path).expect("usable rules");
+    let tried = try_out(&scene::recording(&spans(), Policy::default()), &file).remove(0);
+    assert!(tried.changes.is_empty(), "{:?}", tried.changes);
+    let lacking: Vec<_> = tried.still_lacking.into_iter().collect();
+    assert_eq!(lacking, [(Layer::Outcome, 1)]);
 }
 
 /// Scenario: the same file through the command, in its three forms, and one with a mistake.
