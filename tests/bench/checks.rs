@@ -4,7 +4,6 @@
 //! Both servers run at once and are asked in turn, each 1,000 times a second by an open-loop schedule,
 //! so that whatever the machine does hits both. The ratio of the two 99th percentiles is the result.
 
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,16 +13,20 @@ use axum::routing::post;
 use bytes::Bytes;
 use reqwest::Client;
 
-use crate::generate::Offer;
+use crate::client::Client as Exporter;
+use crate::load::{CONNECTIONS, Offer};
 use crate::payload::Load;
-use crate::target::{self, Kind, Target};
-use crate::{Failure, Sink, raw, runtime};
+use crate::round::Serving;
+use crate::rows::{Flow, PINNED};
+use crate::sink::Sink;
+use crate::subject::{Binaries, Subject, Target, ports};
+use crate::{Failure, runtime};
 
 /// Questions a second to each of the two.
 const RATE: u64 = 1000;
 /// Spans a second that flow meanwhile.
 const SPANS: u64 = 5_000;
-const ROUNDS: usize = 5;
+const ROUNDS: u64 = 5;
 /// Questions under way at once to each of the two; what is due beyond waits, and its time runs.
 const IN_FLIGHT: usize = 128;
 /// The 99th percentile of checks may be so many times that of the bare handler.
@@ -58,50 +61,14 @@ impl Drop for Bare {
 }
 
 /// Measures, prints, and fails over the ratio.
-pub fn measure(binary: PathBuf, seconds: u64) -> Result<(), Failure> {
+pub fn measure(binaries: &Binaries, seconds: u64) -> Result<(), Failure> {
     // The client's library is built without a default for TLS.
     let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
-    let bare_port = target::ports()?.grpc;
+    let bare_port = ports()?.grpc;
     let mut command = Command::new(std::env::current_exe()?);
     command.arg("--bare").arg(bare_port.to_string()).stdin(Stdio::null());
     let _bare = Bare(command.spawn()?);
-    let ratios = runtime()?.block_on(async {
-        let sink_port = target::ports()?.grpc;
-        let serving = tokio::spawn(raw::serve(sink_port, Arc::new(Sink::default())));
-        let target = Target::start(&Kind::Checked { binary }, sink_port)?;
-        let urls = [
-            format!("http://127.0.0.1:{bare_port}/"),
-            format!("http://127.0.0.1:{}/v1/contracts/check", target.page),
-        ];
-        let client = Client::new();
-        let offer = Offer { template: Arc::new(Load::Mcp.template()), rate: Some(SPANS) };
-        println!("{RATE} checks/s and as many of a bare axum handler, {SPANS} spans/s flowing");
-        println!(
-            "  {:>14} {:>14} {:>14} {:>14} {:>7}",
-            "bare p50 µs", "p99 µs", "check p50 µs", "p99 µs", "ratio"
-        );
-        ask(&client, &urls, 1).await?;
-        let mut ratios = Vec::new();
-        for round in 0..ROUNDS {
-            let flowing =
-                offer.send(target.port, Duration::from_secs(seconds), (round as u64) << 32);
-            let (sent, asked) = tokio::join!(flowing, ask(&client, &urls, seconds));
-            sent?;
-            let [bare, check] = asked?;
-            let ratio = at(&check, 99) / at(&bare, 99);
-            println!(
-                "  {:>14.0} {:>14.0} {:>14.0} {:>14.0} {ratio:>7.2}",
-                at(&bare, 50),
-                at(&bare, 99),
-                at(&check, 50),
-                at(&check, 99)
-            );
-            ratios.push(ratio);
-        }
-        serving.abort();
-        Ok::<_, Failure>(ratios)
-    })?;
-    let mut ratios = ratios;
+    let mut ratios = runtime()?.block_on(rounds(binaries, bare_port, seconds))?;
     ratios.sort_by(f64::total_cmp);
     let median = ratios[ratios.len() / 2];
     println!("  median ratio of p99: {median:.2}, at most {MOST:.1}");
@@ -110,6 +77,49 @@ pub fn measure(binary: PathBuf, seconds: u64) -> Result<(), Failure> {
     } else {
         Err(format!("p99 of checks is {median:.2} times that of a bare handler").into())
     }
+}
+
+/// The ratio of each round.
+async fn rounds(binaries: &Binaries, bare: u16, seconds: u64) -> Result<Vec<f64>, Failure> {
+    let flow = Flow { load: Load::Mcp, spans: 100, pace: Some(SPANS), gzip: false, http: false };
+    let sink_port = ports()?.grpc;
+    let _serving = Serving(tokio::spawn(Sink::new(None).serve(sink_port)));
+    let lockfile = [("mcp-tools.lock", lockfile())];
+    let files = lockfile.each_ref().map(|(name, text)| (*name, text.as_str()));
+    let target = Target::start(&Subject::Verdict(PINNED), binaries, &flow, sink_port, &files)?;
+    let urls = [
+        format!("http://127.0.0.1:{bare}/"),
+        format!("http://127.0.0.1:{}/v1/contracts/check", target.ports.page),
+    ];
+    let client = Client::new();
+    let template = Arc::new(flow.load.template(flow.spans));
+    let offer = Arc::new(Offer { template, gzipped: Vec::new(), pace: flow.pace });
+    let port = target.ports.grpc;
+    let senders = (0..CONNECTIONS).map(|_| Exporter::grpc(port)).collect::<Result<Vec<_>, _>>()?;
+    println!("{RATE} checks/s and as many of a bare axum handler, {SPANS} spans/s flowing");
+    println!(
+        "  {:>14} {:>14} {:>14} {:>14} {:>7}",
+        "bare p50 µs", "p99 µs", "check p50 µs", "p99 µs", "ratio"
+    );
+    ask(&client, &urls, 1).await?;
+    let mut ratios = Vec::new();
+    let exports = SPANS * seconds / flow.spans;
+    for round in 0..ROUNDS {
+        let flowing = offer.send(&senders, round * exports..(round + 1) * exports);
+        let (sent, asked) = tokio::join!(flowing, ask(&client, &urls, seconds));
+        sent?;
+        let [bare, check] = asked?;
+        let ratio = at(&check, 99) / at(&bare, 99);
+        println!(
+            "  {:>14.0} {:>14.0} {:>14.0} {:>14.0} {ratio:>7.2}",
+            at(&bare, 50),
+            at(&bare, 99),
+            at(&check, 50),
+            at(&check, 99)
+        );
+        ratios.push(ratio);
+    }
+    Ok(ratios)
 }
 
 /// µs
@@ -154,7 +164,7 @@ async fn ask(
 }
 
 /// The lockfile that pins what is asked about.
-pub fn lockfile() -> String {
+fn lockfile() -> String {
     use mcp_verdict::catalog::lockfile::{Lockfile, Mark, Pin, anyones};
     let question: serde_json::Value = serde_json::from_str(QUESTION).expect("the question is JSON");
     let tool = mcp_verdict::catalog::projection::read_definition(&question["definition"]);

@@ -4,7 +4,6 @@
 //! engine without limits, as fast as they can, in steps of CALLS; each step prints the CPU time of its
 //! calls by part and the resident memory that all calls so far take, beside what the engine reckons.
 
-use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +12,7 @@ use mcp_verdict::model::ids::{Arrival, Position, SECOND};
 use mcp_verdict::model::policy::Policy;
 use mcp_verdict::normalise::sight;
 use mcp_verdict::wire::Signal;
+use nix::time::ClockId;
 
 use crate::Failure;
 use crate::payload::Load;
@@ -20,13 +20,14 @@ use crate::scale::resident;
 
 const STEPS: u64 = 4;
 const CALLS_AN_EXPORT: u64 = 20;
+const SPANS: u64 = CALLS_AN_EXPORT * 5;
 /// Exports between two ticks.
 const BATCH: u64 = 50;
 
 pub fn run(arguments: &[String]) -> Result<(), Failure> {
     let [calls] = arguments else { return Err("--engine CALLS".into()) };
     let exports = calls.parse::<u64>()?.div_ceil(CALLS_AN_EXPORT);
-    let template = Load::Mcp.template();
+    let template = Load::Mcp.template(SPANS);
     let policy = Arc::new(Policy::default());
     let most = usize::MAX;
     let limits =
@@ -67,7 +68,5 @@ pub fn run(arguments: &[String]) -> Result<(), Failure> {
 
 /// CPU time of this thread so far, to the nanosecond.
 fn cpu() -> Result<Duration, Failure> {
-    let stat = fs::read_to_string("/proc/thread-self/schedstat")?;
-    let spent = stat.split_whitespace().next().ok_or("schedstat is empty")?;
-    Ok(Duration::from_nanos(spent.parse()?))
+    Ok(ClockId::CLOCK_THREAD_CPUTIME_ID.now()?.into())
 }

@@ -5,7 +5,6 @@
 //! time until everything is judged, and the resident memory that is left. Run it with a number doubled to see
 //! the slope.
 
-use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -174,12 +173,10 @@ fn export(number: u64, at: u64, server: u64, tools: u64, client: u64, parameter:
 
 /// MiB
 pub fn resident() -> Result<u64, Failure> {
-    let status = fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or("0 kB");
-    Ok(line.split_whitespace().next().unwrap_or("0").parse::<u64>()? / 1024)
+    Ok(crate::subject::memory_of(std::process::id(), "VmRSS")? as u64)
 }
 
 /// CPU time of this process so far.
 fn cpu() -> Result<Duration, Failure> {
-    Ok(crate::target::cpu_of(std::process::id())?)
+    crate::subject::cpu_of(std::process::id())
 }

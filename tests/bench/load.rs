@@ -1,0 +1,106 @@
+//! The load generator: so many numbered exports, as fast as they are taken or at a pace.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::Failure;
+use crate::client::{Answer, Client, TRACES};
+use crate::frame::Packet;
+use crate::template::Template;
+
+/// Exports under way at once, over so many connections.
+pub const IN_FLIGHT: u64 = 16;
+pub const CONNECTIONS: usize = 4;
+/// Overload is an answer: the sender waits as a real one would, and sends it again.
+const BACK_OFF: Duration = Duration::from_millis(20);
+
+/// What is sent to a target.
+pub struct Offer {
+    pub template: Arc<Template>,
+    /// Exports that were compressed beforehand; each is sent once, by its number.
+    pub gzipped: Vec<Packet>,
+    /// spans a second, where it is not as many as are taken
+    pub pace: Option<u64>,
+}
+
+/// What became of it.
+#[derive(Default)]
+pub struct Sent {
+    /// of each export, when its turn was: by the pace, or when a sender was free
+    pub due: Vec<Option<Instant>>,
+    /// of each export, from when it was due until it was answered
+    pub answers: Vec<Duration>,
+    /// How often it had to be sent again.
+    pub refused: u64,
+    pub took: Duration,
+}
+
+impl Offer {
+    /// Sends exports of these numbers.
+    pub async fn send(
+        self: &Arc<Self>,
+        clients: &[Client],
+        numbers: std::ops::Range<u64>,
+    ) -> Result<Sent, Failure> {
+        let began = Instant::now();
+        let next = Arc::new(AtomicU64::new(numbers.start));
+        let mut senders = tokio::task::JoinSet::new();
+        for sender in 0..IN_FLIGHT as usize {
+            let client = clients[sender % clients.len()].clone();
+            senders.spawn(self.clone().turns(client, numbers.clone(), next.clone(), began));
+        }
+        let mut all = Sent { due: vec![None; numbers.end as usize], ..Sent::default() };
+        while let Some(sent) = senders.join_next().await {
+            for turn in sent?? {
+                all.refused += turn.refused;
+                all.answers.push(turn.answered);
+                all.due[turn.number as usize] = Some(turn.due);
+            }
+        }
+        all.took = began.elapsed();
+        Ok(all)
+    }
+
+    /// Takes turns until there are no more.
+    async fn turns(
+        self: Arc<Self>,
+        client: Client,
+        numbers: std::ops::Range<u64>,
+        next: Arc<AtomicU64>,
+        began: Instant,
+    ) -> Result<Vec<Turn>, Failure> {
+        let spans = self.template.spans() as f64;
+        let gap = self.pace.map(|pace| Duration::from_secs_f64(spans / pace.max(1) as f64));
+        let mut turns = Vec::new();
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if number >= numbers.end {
+                return Ok(turns);
+            }
+            let mut due = Instant::now();
+            if let Some(gap) = gap {
+                due = began + gap.mul_f64((number - numbers.start) as f64);
+                tokio::time::sleep_until(due.into()).await;
+            }
+            let packet = match self.gzipped.get(number as usize) {
+                Some(packet) => packet.clone(),
+                None => self.template.packet(number),
+            };
+            let mut refused = 0;
+            while client.export(TRACES, packet.clone()).await? == Answer::Refused {
+                refused += 1;
+                tokio::time::sleep(BACK_OFF).await;
+            }
+            turns.push(Turn { number, due, answered: due.elapsed(), refused });
+        }
+    }
+}
+
+/// One export.
+struct Turn {
+    number: u64,
+    due: Instant,
+    answered: Duration,
+    refused: u64,
+}
