@@ -4,6 +4,7 @@
 //! Promises: nothing is dropped that the log does not take now; it waits, and so does judging once
 //! much waits. What a checkpoint holds of it is as safe as what is logged.
 
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -18,7 +19,8 @@ use crate::export::{Due, Origin, Outbox, Parcel};
 use crate::log::{Kind, Log, OutId, Part, Record, Refused};
 use crate::wire::Signal;
 use crate::wire::inflate::Coding;
-use crate::wire::regroup;
+use crate::wire::schema::{RESOURCE_LOGS, RESOURCE_SPANS};
+use crate::wire::{regroup, text};
 
 /// Items of ours, gathered until they are sent together.
 pub struct Gathered {
@@ -61,12 +63,25 @@ impl Gathered {
         if items.is_empty() && ids.is_empty() {
             return None;
         }
-        let part = |(resource, item)| {
-            let resource: &Origin = resource;
-            regroup::Part { resource, scope, item }
+        let around = match self.signal {
+            Signal::Logs => &RESOURCE_LOGS,
+            _ => &RESOURCE_SPANS,
         };
-        let parts: Vec<regroup::Part<'_>> =
-            items.iter().map(|(resource, item)| part((resource, item.as_slice()))).collect();
+        // A strict backend would refuse what we say for what somebody else's resource holds.
+        let under = |resource| {
+            let resource: &Origin = resource;
+            text::repaired(resource, around).map_or(Cow::Borrowed(&resource[..]), Cow::Owned)
+        };
+        let groups: Vec<_> = items
+            .chunk_by(|(one, _), (next, _)| Arc::ptr_eq(one, next))
+            .map(|same| (under(&same[0].0), same))
+            .collect();
+        let parts: Vec<regroup::Part<'_>> = groups
+            .iter()
+            .flat_map(|(resource, same)| {
+                same.iter().map(move |(_, item)| regroup::Part { resource, scope, item })
+            })
+            .collect();
         let bytes = Bytes::from(regroup::regroup(&parts));
         Some(Output { signal: self.signal, bytes, items: items.len(), ids })
     }

@@ -10,6 +10,7 @@
 //! - [`splice`]: adds, replaces and redacts attributes inside a span's bytes.
 //! - [`regroup`]: takes exports apart and puts them together, item by item under their origin.
 //! - [`encode`]: messages that this program originates.
+//! - [`text`]: text that is not UTF-8, in what this program says itself.
 //! - [`json`]: OTLP/JSON to protobuf, once at the edge, and one line of OTLP/JSON back.
 //! - [`inflate`]: gzip and zstd, capped.
 
@@ -21,6 +22,7 @@ pub mod regroup;
 pub mod scan;
 pub mod schema;
 pub mod splice;
+pub mod text;
 
 /// The four OTLP signals, each with its own service, request and path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
