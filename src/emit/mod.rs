@@ -11,6 +11,7 @@ pub mod record;
 pub mod redaction;
 pub mod severity;
 pub mod span;
+pub mod vocabulary;
 
 #[cfg(test)]
 mod tests;

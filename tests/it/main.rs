@@ -23,6 +23,7 @@ mod ports;
 mod records;
 mod reload;
 mod rename;
+mod semconv;
 mod sim;
 mod tidy;
 mod wire;

@@ -12,7 +12,7 @@ use prost::Message;
 use prost_reflect::{DescriptorPool, DynamicMessage, SerializeOptions};
 use serde_json::Value;
 
-fn records(case: &std::path::Path) -> Vec<Record> {
+pub fn records(case: &std::path::Path) -> Vec<Record> {
     let config = case.join("config.yaml");
     let files: Vec<PathBuf> = [config].into_iter().filter(|file| file.exists()).collect();
     let settings = load_with(&Sources { files, set: Vec::new() }, &|_| None).expect("settings");
