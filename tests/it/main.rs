@@ -17,6 +17,7 @@ mod fixtures;
 mod growth;
 mod log;
 mod order;
+mod packaging;
 mod page;
 mod pinning;
 mod ports;
