@@ -22,7 +22,7 @@ use crate::model::fact::{Bone, Fact, FactId, Process, Sighting};
 use crate::model::ids::{Arrival, Digest16, Name, Nanos, TraceId};
 
 /// Changes whenever the bytes below mean something else: an older checkpoint is refused then.
-pub const FORMAT: u32 = 3;
+pub const FORMAT: u32 = 4;
 
 /// State as a set of facts.
 #[derive(Default)]
@@ -42,7 +42,8 @@ struct Remains {
     scopes: Vec<(ScopeKey, Residue)>,
     /// Facts of forgotten traces that a scope or a chain still rests on.
     forgotten: Vec<Arc<Fact>>,
-    buried: Vec<TraceId>,
+    /// The one that was forgotten first comes first.
+    buried: Vec<(TraceId, Nanos)>,
     claims: Vec<(Digest16, Claim)>,
     entries: Vec<Entry>,
     said: BTreeSet<Digest16>,
@@ -139,7 +140,11 @@ impl Engine {
             newest: tables.newest,
             scopes: scopes.map(|(key, scope)| (key.clone(), scope.residue())).collect(),
             forgotten: self.forgotten().into_values().collect(),
-            buried: self.buried.iter().copied().collect(),
+            buried: self
+                .buried
+                .iter()
+                .filter_map(|trace| Some((*trace, *self.tombstones.get(trace)?)))
+                .collect(),
             claims: self.claims_made(),
             entries: self.incidents.entries().cloned().collect(),
             said: self.records_said(),
@@ -186,8 +191,8 @@ impl Engine {
             self.tables.adopt(&key, residue);
             self.sessions_due.insert(key, 0);
         }
-        for trace in remains.buried {
-            self.remember_buried(trace);
+        for (trace, until) in remains.buried {
+            self.remember_buried(trace, until);
         }
         self.incidents.restore(remains.entries);
         self.recall(now)

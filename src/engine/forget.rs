@@ -6,7 +6,7 @@ use super::live::{Effect, Engine};
 use super::tables::Tables;
 use crate::model::case::Ending;
 use crate::model::findings::{Code, Finding};
-use crate::model::ids::{Arrival, SpanId, SpanRef, TraceId};
+use crate::model::ids::{Arrival, Nanos, SpanId, SpanRef, TraceId, sane};
 use crate::model::words::Lifecycle;
 
 impl Engine {
@@ -137,13 +137,21 @@ impl Engine {
                 self.sent.remove(&id);
             }
         }
+        let facts = self.tables.traces.get(&trace).into_iter().flat_map(|entry| &entry.facts);
+        let times = facts.flat_map(|fact| [fact.start, fact.end]).filter(|time| sane(*time));
+        // The other end's clock may be ahead.
+        let until = times.max().unwrap_or_default().saturating_add(self.tables.policy.clock_skew);
         self.tables.forget_trace(&trace);
-        self.remember_buried(trace);
+        self.remember_buried(trace, until);
     }
 
-    pub(super) fn remember_buried(&mut self, trace: TraceId) {
-        if self.tombstones.insert(trace) {
-            self.buried.push_back(trace);
+    pub(super) fn remember_buried(&mut self, trace: TraceId, until: Nanos) {
+        match self.tombstones.get_mut(&trace) {
+            Some(known) => *known = until.max(*known),
+            None => {
+                self.tombstones.insert(trace, until);
+                self.buried.push_back(trace);
+            }
         }
         while self.buried.len() > self.tables.limits.names {
             if let Some(oldest) = self.buried.pop_front() {

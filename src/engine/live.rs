@@ -92,7 +92,9 @@ pub struct Engine {
     pub(super) restored: Nanos,
     pub(super) swept: Nanos,
     pub(super) recorded: Nanos,
-    pub(super) tombstones: BTreeSet<TraceId>,
+    /// Forgotten traces, and until when what began in them is late.
+    pub(super) tombstones: BTreeMap<TraceId, Nanos>,
+    /// The same in the order in which they were forgotten.
     pub(super) buried: VecDeque<TraceId>,
     pub(super) late: u64,
 }
@@ -116,7 +118,7 @@ impl Engine {
             restored: 0,
             swept: 0,
             recorded: 0,
-            tombstones: BTreeSet::new(),
+            tombstones: BTreeMap::new(),
             buried: VecDeque::new(),
             late: 0,
         }
@@ -139,14 +141,18 @@ impl Engine {
         self.tables.policy.settle
     }
 
-    /// Takes facts of forgotten traces out of a sighting; how many there were.
+    /// Takes what belongs to forgotten requests out of a sighting; how many facts there were. A
+    /// trace may go on after a pause: what began after all that was forgotten of it is not late.
     fn bury_late(&self, sighting: &mut Sighting) -> u64 {
         if self.tombstones.is_empty() {
             return 0;
         }
         let before = sighting.facts.len();
-        sighting.facts.retain(|fact| !self.tombstones.contains(&fact.trace()));
-        sighting.bones.retain(|bone| !self.tombstones.contains(&bone.at.trace));
+        let late = |trace: &TraceId, began: Nanos| {
+            self.tombstones.get(trace).is_some_and(|until| began <= *until)
+        };
+        sighting.facts.retain(|fact| !late(&fact.trace(), fact.start));
+        sighting.bones.retain(|bone| !late(&bone.at.trace, bone.start));
         (before - sighting.facts.len()) as u64
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::*;
+use crate::engine::Checkpoint;
 use crate::engine::{Effect, Engine, Limits};
 use crate::model::fact::*;
 use crate::model::ids::{Arrival, Position, SECOND, SpanId, TraceId};
@@ -144,6 +145,80 @@ fn what_processes_showed_is_kept_once() {
     assert_eq!(tables.origins[&client].values().map(BTreeSet::len).collect::<Vec<_>>(), [1]);
     assert_eq!(tables.by_process.len() + tables.process_scopes.len(), 0);
     assert_eq!(tables.traces.len() + tables.ids.len() + tables.operations.len(), 0);
+}
+
+/// A call in a trace that holds a whole session: one end of it.
+fn in_one_trace(number: u64, end: End) -> Sighting {
+    let mut fact = half(number, end, "2025-11-25");
+    let span = |of: u64| SpanId((number * 2 + of + 1).to_be_bytes());
+    let asks = end == End::Asking;
+    fact.id.at = SpanRef { trace: TraceId([9; 16]), span: span(u64::from(!asks)) };
+    fact.parent = (!asks).then(|| span(0));
+    Sighting { bones: vec![bone(&fact)], facts: vec![Arc::new(fact)], held: Vec::new() }
+}
+
+fn verdicts(effects: &[Effect]) -> BTreeSet<Digest16> {
+    let of = |effect: &Effect| match effect {
+        Effect::Verdict(verdict) => Some(verdict.id),
+        _ => None,
+    };
+    effects.iter().filter_map(of).collect()
+}
+
+#[test]
+fn a_trace_goes_on_after_it_was_forgotten() {
+    let policy = Arc::new(Policy::default());
+    let (settle, retention) = (policy.settle, policy.retention);
+    let mut engine = Engine::new(policy.clone(), Limits::default());
+    let arrival = |after: u64| Arrival { monotonic: SECOND + after, wall: BEGAN + after };
+    engine.see(Position(1), in_one_trace(0, End::Asking), arrival(0));
+    engine.tick(arrival(1));
+    let first = engine.tick(arrival(settle + 2));
+    assert_eq!(verdicts(&first).len(), 1);
+    let later = retention + settle + 4;
+    engine.tick(arrival(later));
+    assert!(engine.tables.traces.is_empty(), "nothing came for long enough");
+    // The other end of the forgotten call is late, by this process and by the next one.
+    let slices: Vec<Vec<u8>> = engine.checkpoint(arrival(later)).into_slices().collect();
+    let mut next = Engine::new(policy, Limits::default());
+    next.restore(Checkpoint::from_slices(&slices).unwrap(), arrival(later));
+    for engine in [&mut engine, &mut next] {
+        engine.see(Position(2), in_one_trace(0, End::Answering), arrival(later));
+        let late = engine.tick(arrival(later + 1));
+        assert!(late.contains(&Effect::Late { count: 1 }), "{late:?}");
+        assert!(verdicts(&engine.tick(arrival(later + 2 * settle))).is_empty());
+        // A call that began after all that was forgotten is a call like any other.
+        let number = later / SECOND;
+        engine.see(Position(3), in_one_trace(number, End::Asking), arrival(later + 2 * settle));
+        engine.tick(arrival(later + 2 * settle + 1));
+        let effects = engine.tick(arrival(later + 4 * settle));
+        assert_eq!(verdicts(&effects).len(), 1, "{effects:?}");
+    }
+}
+
+#[test]
+fn an_endless_trace_is_judged_on_and_on() {
+    let policy = Arc::new(Policy::default());
+    let settle = policy.settle;
+    let limits = Limits { facts_per_trace: 20, ..Limits::default() };
+    let mut engine = Engine::new(policy, limits);
+    let arrival = |after: u64| Arrival { monotonic: SECOND + after, wall: BEGAN + after };
+    let (mut effects, calls) = (Vec::new(), 200);
+    for number in 0..calls {
+        // A call every ten seconds, both ends in one export.
+        let after = number * 10 * SECOND;
+        let mut seen = in_one_trace(number * 10, End::Asking);
+        let answered = in_one_trace(number * 10, End::Answering);
+        seen.facts.extend(answered.facts);
+        seen.bones.extend(answered.bones);
+        engine.see(Position(number + 1), seen, arrival(after));
+        effects.extend(engine.tick(arrival(after + 1)));
+        effects.extend(engine.tick(arrival(after + settle + 2)));
+        assert!(engine.tables.traces.values().all(|entry| entry.facts.len() <= 20));
+    }
+    assert_eq!(verdicts(&effects).len() as u64, calls);
+    assert!(evicted(&effects, "facts") >= calls / 11);
+    assert!(!effects.iter().any(|effect| matches!(effect, Effect::Late { .. })));
 }
 
 /// A session of `server` lists tools that nobody listed before.
