@@ -17,7 +17,8 @@ use crate::client::Client as Exporter;
 use crate::load::{CONNECTIONS, Offer};
 use crate::payload::Load;
 use crate::round::Serving;
-use crate::rows::{Flow, PINNED};
+use crate::rows::{Flow, Pace};
+use crate::setups::PINNED;
 use crate::sink::Sink;
 use crate::subject::{Binaries, Subject, Target, ports};
 use crate::{Failure, runtime};
@@ -61,9 +62,13 @@ impl Drop for Bare {
 }
 
 /// Measures, prints, and fails over the ratio.
-pub fn measure(binaries: &Binaries, seconds: u64) -> Result<(), Failure> {
-    // The client's library is built without a default for TLS.
-    let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
+pub fn run(arguments: &[String]) -> Result<(), Failure> {
+    let seconds = match arguments {
+        [] => 3,
+        [named, seconds] if named == "--seconds" => seconds.parse()?,
+        _ => return Err("--checks [--seconds N]".into()),
+    };
+    let binaries = &crate::binaries(false)?;
     let bare_port = ports()?.grpc;
     let mut command = Command::new(std::env::current_exe()?);
     command.arg("--bare").arg(bare_port.to_string()).stdin(Stdio::null());
@@ -81,7 +86,8 @@ pub fn measure(binaries: &Binaries, seconds: u64) -> Result<(), Failure> {
 
 /// The ratio of each round.
 async fn rounds(binaries: &Binaries, bare: u16, seconds: u64) -> Result<Vec<f64>, Failure> {
-    let flow = Flow { load: Load::Mcp, spans: 100, pace: Some(SPANS), gzip: false, http: false };
+    let flow =
+        Flow { load: Load::Mcp, spans: 100, pace: Pace::At(SPANS), gzip: false, http: false };
     let sink_port = ports()?.grpc;
     let _serving = Serving(tokio::spawn(Sink::new(None).serve(sink_port)));
     let lockfile = [("mcp-tools.lock", lockfile())];
@@ -92,8 +98,8 @@ async fn rounds(binaries: &Binaries, bare: u16, seconds: u64) -> Result<Vec<f64>
         format!("http://127.0.0.1:{}/v1/contracts/check", target.ports.page),
     ];
     let client = Client::new();
-    let template = Arc::new(flow.load.template(flow.spans));
-    let offer = Arc::new(Offer { template, gzipped: Vec::new(), pace: flow.pace });
+    let exports = SPANS * seconds / flow.spans;
+    let offer = Arc::new(Offer::new(&flow, exports));
     let port = target.ports.grpc;
     let senders = (0..CONNECTIONS).map(|_| Exporter::grpc(port)).collect::<Result<Vec<_>, _>>()?;
     println!("{RATE} checks/s and as many of a bare axum handler, {SPANS} spans/s flowing");
@@ -103,7 +109,6 @@ async fn rounds(binaries: &Binaries, bare: u16, seconds: u64) -> Result<Vec<f64>
     );
     ask(&client, &urls, 1).await?;
     let mut ratios = Vec::new();
-    let exports = SPANS * seconds / flow.spans;
     for round in 0..ROUNDS {
         let flowing = offer.send(&senders, round * exports..(round + 1) * exports);
         let (sent, asked) = tokio::join!(flowing, ask(&client, &urls, seconds));

@@ -4,13 +4,14 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use tonic::body::Body;
 use tonic::codegen::{Service, http};
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::Channel;
 
 use crate::Failure;
 use crate::frame::{Packet, inflated};
+use crate::raw::connect;
 
-/// `Export` of the trace service.
-pub const TRACES: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
+/// `Export` of the logs service.
+pub const LOGS: &str = "/opentelemetry.proto.collector.logs.v1.LogsService/Export";
 /// Of an answer that rejects nothing; the empty message of a partial success takes two bytes.
 const NOTHING_REJECTED: usize = 2;
 
@@ -31,15 +32,10 @@ pub enum Answer {
 
 impl Client {
     pub fn grpc(port: u16) -> Result<Self, Failure> {
-        let endpoint = Endpoint::from_shared(format!("http://127.0.0.1:{port}"))?
-            .initial_stream_window_size(4 << 20)
-            .initial_connection_window_size(8 << 20);
-        Ok(Self::Grpc(endpoint.connect_lazy()))
+        Ok(Self::Grpc(connect(port)?))
     }
 
     pub fn http(port: u16) -> Self {
-        // The client's library is built without a default for TLS.
-        let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
         Self::Http(reqwest::Client::new(), format!("http://127.0.0.1:{port}/v1/traces"))
     }
 

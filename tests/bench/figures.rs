@@ -11,13 +11,19 @@ pub enum Figure {
     DeliveredP99,
     AnsweredP99,
     Peak,
+    Swing,
     BytesOut,
     Refused,
     Revisions,
+    BytesEach,
+    BytesByte,
+    Idle,
+    Binary,
+    Ready,
 }
 
 impl Figure {
-    /// Name in the report for people.
+    /// Name in the reports, unit and all.
     pub fn says(self) -> &'static str {
         match self {
             Figure::Cpu => "CPU ns/span",
@@ -26,9 +32,15 @@ impl Figure {
             Figure::DeliveredP99 => "delivered p99 ms",
             Figure::AnsweredP99 => "answered p99 ms",
             Figure::Peak => "peak RSS MiB",
+            Figure::Swing => "RSS most/least",
             Figure::BytesOut => "bytes out/in",
             Figure::Refused => "refusals",
             Figure::Revisions => "revisions",
+            Figure::BytesEach => "RSS bytes each",
+            Figure::BytesByte => "RSS bytes a byte",
+            Figure::Idle => "RSS MiB",
+            Figure::Binary => "binary MB",
+            Figure::Ready => "start to ready ms",
         }
     }
 
@@ -84,6 +96,11 @@ impl Spread {
 }
 
 impl Measured {
+    /// Measured once.
+    pub fn once(subject: &'static str, run: Run) -> Self {
+        Self { subject, runs: vec![run] }
+    }
+
     pub fn spread(&self, figure: Figure) -> Option<Spread> {
         Spread::of(self.runs.iter().flatten().filter_map(|run| run.get(&figure).copied()))
     }

@@ -125,6 +125,11 @@ impl Ledger {
         self.missing(exports).iter().all(|(count, _)| *count == 0)
     }
 
+    /// How many of the spans that were sent have come.
+    pub fn came(&self) -> u64 {
+        self.spans.ones
+    }
+
     /// When the last span of an export came.
     pub fn arrived(&self, export: u64) -> Option<Instant> {
         self.left.get(export as usize).and_then(|(_, at)| *at)

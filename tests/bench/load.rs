@@ -5,8 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::Failure;
-use crate::client::{Answer, Client, TRACES};
+use crate::client::{Answer, Client};
 use crate::frame::Packet;
+use crate::raw::TRACES;
+use crate::rows::{Flow, Pace, WARM};
 use crate::template::Template;
 
 /// Exports under way at once, over so many connections.
@@ -18,10 +20,11 @@ const BACK_OFF: Duration = Duration::from_millis(20);
 /// What is sent to a target.
 pub struct Offer {
     pub template: Arc<Template>,
-    /// Exports that were compressed beforehand; each is sent once, by its number.
+    /// Exports that are timed, after those that warm.
+    pub exports: u64,
+    /// All exports, compressed beforehand, where they are; each is sent once, by its number.
     pub gzipped: Vec<Packet>,
-    /// spans a second, where it is not as many as are taken
-    pub pace: Option<u64>,
+    pub pace: Pace,
 }
 
 /// What became of it.
@@ -37,6 +40,29 @@ pub struct Sent {
 }
 
 impl Offer {
+    pub fn new(flow: &Flow, exports: u64) -> Self {
+        let template = Arc::new(flow.load.template(flow.spans));
+        let compressed = if flow.gzip { 0..WARM + exports } else { 0..0 };
+        let gzipped = compressed.map(|number| template.gzipped(number)).collect();
+        Self { template, exports, gzipped, pace: flow.pace }
+    }
+
+    /// In words, of a row.
+    pub fn says(&self, flow: &Flow, rounds: usize) -> String {
+        let pace = match self.pace {
+            Pace::At(rate) => format!("{rate} spans/s"),
+            Pace::Fast(_) => "as fast as they are taken".to_owned(),
+        };
+        let (spans, bytes) = (self.template.spans(), self.template.bytes());
+        format!(
+            "{}: {} exports of {spans} spans, {} bytes a span, {pace}, {IN_FLIGHT} under way over \
+             {CONNECTIONS} connections; rounds: {rounds}.",
+            flow.load.says(),
+            self.exports,
+            bytes / spans,
+        )
+    }
+
     /// Sends exports of these numbers.
     pub async fn send(
         self: &Arc<Self>,
@@ -71,7 +97,10 @@ impl Offer {
         began: Instant,
     ) -> Result<Vec<Turn>, Failure> {
         let spans = self.template.spans() as f64;
-        let gap = self.pace.map(|pace| Duration::from_secs_f64(spans / pace.max(1) as f64));
+        let gap = match self.pace {
+            Pace::At(rate) => Some(Duration::from_secs_f64(spans / rate as f64)),
+            Pace::Fast(_) => None,
+        };
         let mut turns = Vec::new();
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);

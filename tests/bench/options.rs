@@ -1,32 +1,47 @@
 //! The command line.
 
 use crate::Failure;
-use crate::rows::{ROWS, Row};
+use crate::rows::{Flow, ROWS, Row};
 
 /// What is measured, and for how long.
 pub struct Options {
-    pub smoke: bool,
-    full: bool,
+    form: Form,
     ids: Vec<String>,
-    pub rounds: usize,
-    pub seconds: u64,
+    rounds: Option<usize>,
+    seconds: Option<u64>,
+    /// Whether the result goes into docs/performance.md.
+    pub publish: bool,
 }
 
-/// Spans a second of a load that goes as fast as it is taken, to reckon how many make up a time.
-const FAST: u64 = 400_000;
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// Whether the harness works; measures nothing.
+    Smoke,
+    Quick,
+    Full,
+}
+
+/// Spans of a smoke test.
+const SMOKE: u64 = 10_000;
 
 impl Options {
     pub fn parse(arguments: &[String]) -> Result<Self, Failure> {
-        let mut options =
-            Self { smoke: false, full: false, ids: Vec::new(), rounds: 0, seconds: 0 };
+        let mut options = Self {
+            form: Form::Quick,
+            ids: Vec::new(),
+            rounds: None,
+            seconds: None,
+            publish: false,
+        };
         let mut rest = arguments.iter();
         while let Some(argument) = rest.next() {
             match argument.as_str() {
-                "--full" => options.full = true,
-                "--smoke" => options.smoke = true,
+                "--full" => options.form = Form::Full,
+                "--smoke" => options.form = Form::Smoke,
+                "--publish" => options.publish = true,
                 "--row" => options.ids.push(rest.next().ok_or("--row ID")?.clone()),
-                "--rounds" => options.rounds = rest.next().ok_or("--rounds N")?.parse()?,
-                "--seconds" => options.seconds = rest.next().ok_or("--seconds N")?.parse()?,
+                "--rounds" => options.rounds = Some(rest.next().ok_or("--rounds N")?.parse()?),
+                "--seconds" => options.seconds = Some(rest.next().ok_or("--seconds N")?.parse()?),
                 other => {
                     let error = format!("unknown argument '{other}'; see the top of main.rs");
                     return Err(error.into());
@@ -38,29 +53,51 @@ impl Options {
             let ids: Vec<&str> = ROWS.iter().map(|row| row.id).collect();
             return Err(format!("no row '{unknown}'; there are {}", ids.join(", ")).into());
         }
-        let (rounds, seconds) = match (options.full, options.smoke) {
-            (true, _) => (5, 5),
-            (_, true) => (1, 1),
-            _ => (3, 3),
-        };
-        options.rounds = Some(options.rounds).filter(|n| *n > 0).unwrap_or(rounds);
-        options.seconds = Some(options.seconds).filter(|n| *n > 0).unwrap_or(seconds);
         Ok(options)
+    }
+
+    pub fn smoke(&self) -> bool {
+        self.form == Form::Smoke
     }
 
     pub fn rows(&self) -> impl Iterator<Item = &'static Row> {
         ROWS.iter().filter(|row| match self.ids.is_empty() {
-            true => self.full || row.quick,
+            true => self.form == Form::Full || row.quick > 0,
             false => self.ids.iter().any(|id| id == row.id),
         })
     }
 
-    /// How many exports are timed.
-    pub fn exports(&self, row: &Row) -> u64 {
-        let spans = match self.smoke {
-            true => 20_000,
-            false => row.flow.pace.unwrap_or(FAST) * self.seconds,
+    /// How many of a row's programs take part.
+    pub fn programs(&self, row: &Row) -> usize {
+        if self.form == Form::Full || row.quick == 0 { usize::MAX } else { row.quick }
+    }
+
+    pub fn rounds(&self, row: &Row) -> usize {
+        let usual = match self.form {
+            Form::Smoke => 1,
+            Form::Quick => 3,
+            Form::Full => row.fixed.map_or(5, |(rounds, _)| rounds),
         };
-        spans.div_ceil(row.flow.spans)
+        self.rounds.unwrap_or(usual)
+    }
+
+    pub fn seconds(&self, row: &Row) -> u64 {
+        let usual = if self.form == Form::Full { 5 } else { 2 };
+        self.seconds.or(row.fixed.map(|(_, seconds)| seconds)).unwrap_or(usual)
+    }
+
+    /// How many exports are timed.
+    pub fn exports(&self, row: &Row, flow: &Flow) -> u64 {
+        let spans = if self.smoke() { SMOKE } else { flow.pace.about() * self.seconds(row) };
+        spans.div_ceil(flow.spans)
+    }
+
+    /// The most that a row which counts up to millions counts up to.
+    pub fn most(&self) -> u64 {
+        match self.form {
+            Form::Smoke => 1_000,
+            Form::Quick => 100_000,
+            Form::Full => 1_000_000,
+        }
     }
 }

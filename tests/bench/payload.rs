@@ -37,6 +37,11 @@ impl Load {
 
     /// A template of so many spans.
     pub fn template(self, spans: u64) -> Template {
+        self.padded(spans, 0)
+    }
+
+    /// The same, the halves of requests longer by so many bytes.
+    pub fn padded(self, spans: u64, padding: usize) -> Template {
         let now = std::time::SystemTime::now()
             .duration_since(std::time::UNIX_EPOCH)
             .map_or(0, |since| since.as_nanos() as u64);
@@ -45,7 +50,8 @@ impl Load {
             Load::Tenth => spans / 10 / CALL,
             Load::Mcp => spans / CALL,
         };
-        let mut export = Export { now, client: Vec::new(), server: Vec::new() };
+        let padding = "x".repeat(padding);
+        let mut export = Export { now, padding, client: Vec::new(), server: Vec::new() };
         (0..calls).for_each(|call| export.call(call));
         (calls..calls + spans - calls * CALL).for_each(|item| export.plain(item));
         let blocks = [("bench-agent", export.client), ("bench-server", export.server)];
@@ -66,6 +72,7 @@ fn becomes(call: u64) -> State {
 /// An export under way; each span's id is its place in it.
 struct Export {
     now: u64,
+    padding: String,
     client: Vec<Span>,
     server: Vec<Span>,
 }
@@ -92,7 +99,12 @@ impl Export {
     fn call(&mut self, call: u64) {
         let session = format!("{SESSION_MARK}{:02}", call / CALLS_A_SESSION);
         let id = call.to_string();
-        let half = [("mcp.method.name", "tools/call"), ("jsonrpc.request.id", id.as_str())];
+        let half = [
+            ("mcp.method.name", "tools/call"),
+            ("jsonrpc.request.id", id.as_str()),
+            ("app.note", self.padding.as_str()),
+        ];
+        let half = &half[..if self.padding.is_empty() { 2 } else { 3 }];
         let tool = [("gen_ai.operation.name", "execute_tool"), ("gen_ai.tool.name", "get_weather")];
         let session =
             [("mcp.session.id", session.as_str()), ("mcp.protocol.version", "2025-11-25")];
@@ -113,14 +125,14 @@ impl Export {
             .with(&[("gen_ai.conversation.id", "conversation-0042"), ("app.release", "2026.11.3")])
             .with(&[("code.function.name", "bench.agent.step"), ("app.region", "eu-north-1")]);
         let asking = span(Some(0), 1, CLIENT, "tools/call get_weather");
-        let asking = asking.with(&half).with(&tool).with(&session).with(&more[..1]).with(failed);
+        let asking = asking.with(half).with(&tool).with(&session).with(&more[..1]).with(failed);
         let posted = span(Some(1), 2, CLIENT, "POST").with(&http).with(&more).with(&peer);
         let posted = posted.with_int(status).with_int(("server.port", 443));
         let served = span(Some(2), 3, SERVER, "POST /mcp").with(&http).with(&more).with(&peer);
         let served = served.with_int(status).with(&[("url.path", "/mcp")]);
         let answering = span(Some(3), 4, SERVER, "tools/call get_weather");
         let answering =
-            answering.with(&half).with(&tool).with(&session).with(&more[..1]).with(failed);
+            answering.with(half).with(&tool).with(&session).with(&more[..1]).with(failed);
         self.client.extend([agent, asking, posted]);
         self.server.extend([served, answering]);
     }
@@ -159,7 +171,7 @@ impl With for Span {
     }
 }
 
-fn text(key: &str, value: &str) -> KeyValue {
+pub fn text(key: &str, value: &str) -> KeyValue {
     pair(key, Value::StringValue(value.to_owned()))
 }
 
@@ -168,7 +180,7 @@ fn pair(key: &str, value: Value) -> KeyValue {
     KeyValue { key: key.to_owned(), value, ..KeyValue::default() }
 }
 
-fn block(service: &str, spans: Vec<Span>) -> ResourceSpans {
+pub fn resource(service: &str) -> Resource {
     let attributes = [
         ("service.name", service),
         ("service.instance.id", "3f0c"),
@@ -177,13 +189,17 @@ fn block(service: &str, spans: Vec<Span>) -> ResourceSpans {
         ("telemetry.sdk.language", "python"),
     ];
     let attributes = attributes.map(|(key, value)| text(key, value)).into();
+    Resource { attributes, ..Resource::default() }
+}
+
+fn block(service: &str, spans: Vec<Span>) -> ResourceSpans {
     let scope = InstrumentationScope {
         name: "bench".to_owned(),
         version: "1".to_owned(),
         ..InstrumentationScope::default()
     };
     ResourceSpans {
-        resource: Some(Resource { attributes, ..Resource::default() }),
+        resource: Some(resource(service)),
         scope_spans: vec![ScopeSpans { scope: Some(scope), spans, ..ScopeSpans::default() }],
         ..ResourceSpans::default()
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::Failure;
 use crate::client::Client;
-use crate::figures::{Figure, Run};
+use crate::figures::{Figure, Run, Spread};
 use crate::ledger::Ledger;
 use crate::load::{CONNECTIONS, Offer, Sent};
 use crate::rows::{Flow, WARM};
@@ -19,15 +19,14 @@ const PATIENCE: Duration = Duration::from_secs(8);
 /// What comes twice comes soon.
 const AFTER: Duration = Duration::from_millis(300);
 
+/// Between two looks at the memory of a program.
+const LOOK: Duration = Duration::from_millis(250);
+/// So many looks, 20 s, it may grow; whether it is flat is asked of what follows, if that is as long.
+const SETTLED: usize = 80;
+
 /// Everything measured of the program, or what was wrong with it.
-pub async fn run(
-    subject: &Subject,
-    binaries: &Binaries,
-    flow: &Flow,
-    offer: &Arc<Offer>,
-    exports: u64,
-) -> Run {
-    timed(subject, binaries, flow, offer, exports).await.map_err(|error| error.to_string())
+pub async fn run(subject: &Subject, binaries: &Binaries, flow: &Flow, offer: &Arc<Offer>) -> Run {
+    timed(subject, binaries, flow, offer).await.map_err(|error| error.to_string())
 }
 
 async fn timed(
@@ -35,8 +34,8 @@ async fn timed(
     binaries: &Binaries,
     flow: &Flow,
     offer: &Arc<Offer>,
-    exports: u64,
 ) -> Result<BTreeMap<Figure, f64>, Failure> {
+    let exports = offer.exports;
     let all = WARM + exports;
     let sink = Sink::new(Some(Ledger::new(offer.template.clone(), all, subject.promise())));
     let port = ports()?.grpc;
@@ -48,7 +47,7 @@ async fn timed(
         return Err(format!("while warming up: {}", faults(&sink, WARM)).into());
     }
     let (cpu, bytes) = (target.cpu()?, sink.bytes());
-    let sent = offer.send(&clients, WARM..all).await?;
+    let (sent, memory) = watched(&target, offer.send(&clients, WARM..all)).await?;
     sink.complete(all, PATIENCE).await;
     let cpu = target.cpu()? - cpu;
     let bytes = sink.bytes() - bytes;
@@ -67,7 +66,26 @@ async fn timed(
         (Figure::Revisions, sink.ledger().map_or(0, |ledger| ledger.revisions) as f64),
     ]);
     run.extend(latencies(&sink, &sent));
+    let later = memory.get(SETTLED..).filter(|later| later.len() >= SETTLED);
+    let later = later.and_then(|memory| Spread::of(memory.iter().copied()));
+    run.extend(later.map(|memory| (Figure::Swing, memory.most / memory.least)));
     Ok(run)
+}
+
+/// What became of the load, and the resident memory of the program meanwhile, again and again.
+async fn watched(
+    target: &Target,
+    sending: impl Future<Output = Result<Sent, Failure>>,
+) -> Result<(Sent, Vec<f64>), Failure> {
+    let mut sending = std::pin::pin!(sending);
+    let mut ticks = tokio::time::interval(LOOK);
+    let mut memory = Vec::new();
+    loop {
+        tokio::select! {
+            sent = &mut sending => return Ok((sent?, memory)),
+            _ = ticks.tick() => memory.push(target.memory("VmRSS")?),
+        }
+    }
 }
 
 fn faults(sink: &Sink, exports: u64) -> String {

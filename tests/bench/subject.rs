@@ -68,11 +68,6 @@ impl Subject {
         }
     }
 
-    /// A peer that loses something has an error in its row; the run goes on and may succeed.
-    pub fn is_ours(&self) -> bool {
-        matches!(self, Subject::Floor | Subject::Verdict(_))
-    }
-
     pub fn promise(&self) -> Promise {
         match self {
             Subject::Verdict(setup) => setup.promise,
@@ -177,8 +172,21 @@ pub struct Target {
 }
 
 impl Target {
-    /// Starts it and waits until it listens. `files` are put into the folder in which it runs.
+    /// Starts it and waits until it listens.
     pub fn start(
+        subject: &Subject,
+        binaries: &Binaries,
+        flow: &Flow,
+        sink: u16,
+        files: &[(&str, &str)],
+    ) -> Result<Self, Failure> {
+        let mut target = Self::spawn(subject, binaries, flow, sink, files)?;
+        target.wait_until_it_listens(flow)?;
+        Ok(target)
+    }
+
+    /// Starts it; `files` are put into the folder in which it runs.
+    pub fn spawn(
         subject: &Subject,
         binaries: &Binaries,
         flow: &Flow,
@@ -200,9 +208,7 @@ impl Target {
             .stdout(log.try_clone()?)
             .stderr(log)
             .spawn()?;
-        let mut target = Self { process, ports, folder, name: subject.name() };
-        target.wait_until_it_listens(flow)?;
-        Ok(target)
+        Ok(Self { process, ports, folder, name: subject.name() })
     }
 
     fn wait_until_it_listens(&mut self, flow: &Flow) -> Result<(), Failure> {

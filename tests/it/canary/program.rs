@@ -1,7 +1,6 @@
 //! The program itself, with its log at level debug: what it logs, prints, answers and serves while
 //! it takes recordings full of canaries, exports that cannot be read, and a backend that talks back.
 
-#[allow(dead_code, reason = "the benchmark uses the rest")]
 #[path = "../../bench/raw.rs"]
 mod raw;
 
@@ -141,7 +140,7 @@ impl Sender {
 
     /// By gRPC; whether it was taken.
     async fn call(&mut self, path: &'static str, body: Vec<u8>) -> bool {
-        let answer = raw::export(&self.channel, path, body.into()).await;
+        let answer = raw::export(&self.channel, path, body.into(), None).await;
         match &answer {
             Ok(answer) => self.watch.bytes("gRPC answer", answer),
             Err(status) => {
