@@ -241,6 +241,12 @@ impl Chain {
         self.direction
     }
 
+    /// The key of its operation: its halves', else what was recorded beside them.
+    pub fn operation_key(&self) -> Option<Digest16> {
+        let beside = || self.evidence.iter().filter_map(|fact| fact.evidence.operation_key).min();
+        self.sides().filter_map(Side::operation_key).min().or_else(beside)
+    }
+
     fn settle_direction(&self, roles_of: impl Fn(&Digest16) -> Roles) -> Direction {
         let mut known = self.sides().map(|side| side.half.direction);
         if let Some(direction) = known.find(|d| *d != Direction::Either) {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::ancestry::Ancestry;
-use super::side::Side;
+use super::side::{Side, absorb_call};
 use crate::model::fact::*;
 use crate::model::findings::{Code, Finding};
 use crate::model::ids::{Name, SpanId};
@@ -238,7 +238,7 @@ fn lend(from: &HalfFact, to: &mut HalfFact) {
         (mine @ None, Some(lent)) => *mine = Some(lent.clone()),
         _ => {}
     }
-    to.call.operation_attempt = to.call.operation_attempt.or(from.call.operation_attempt);
+    absorb_call(&mut to.call, &from.call);
     to.answer.is_error = to.answer.is_error.or(from.answer.is_error);
 }
 

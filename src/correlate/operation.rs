@@ -39,7 +39,7 @@ impl OperationKey {
 
 /// The keys by which a chain finds its operation: those of the strongest kind it has.
 pub fn keys_of(chain: &Chain, scope: &Name, server: &Name) -> Vec<OperationKey> {
-    if let Some(key) = chain.sides().filter_map(|side| side.operation_key()).min() {
+    if let Some(key) = chain.operation_key() {
         return vec![OperationKey::Key(key)];
     }
     let calls = || chain.sides().map(|side| &side.half.call);

@@ -7,6 +7,7 @@ use crate::model::case::Half;
 use crate::model::fact::*;
 use crate::model::findings::Finding;
 use crate::model::ids::{Digest16, Name, Nanos, SpanId, SpanRef};
+use crate::model::rare::Rare;
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct Side {
@@ -139,13 +140,14 @@ impl Side {
     }
 }
 
+fn fill<T: Clone>(into: &mut Option<T>, other: &Option<T>) {
+    if into.is_none() {
+        into.clone_from(other);
+    }
+}
+
 /// Fills what `into` does not know from `other`; an observed failure is never unsaid.
 pub(super) fn absorb(into: &mut HalfFact, other: &HalfFact) {
-    fn fill<T: Clone>(into: &mut Option<T>, other: &Option<T>) {
-        if into.is_none() {
-            into.clone_from(other);
-        }
-    }
     fill(&mut into.tool, &other.tool);
     fill(&mut into.request_id, &other.request_id);
     let strength = |half: &HalfFact| half.session.as_ref().map(|(_, p)| std::cmp::Reverse(*p));
@@ -156,13 +158,43 @@ pub(super) fn absorb(into: &mut HalfFact, other: &HalfFact) {
     fill(&mut into.transport, &other.transport);
     fill(&mut into.server_address, &other.server_address);
     fill(&mut into.server_name, &other.server_name);
-    fill(&mut into.list, &other.list);
-    fill(&mut into.negotiation, &other.negotiation);
+    absorb_list(&mut into.list, &other.list);
+    absorb_negotiation(&mut into.negotiation, &other.negotiation);
     if into.direction == Direction::Either {
         into.direction = other.direction;
     }
     into.answer = together(&into.answer, &other.answer);
-    let (call, more) = (&mut into.call, &other.call);
+    absorb_call(&mut into.call, &other.call);
+}
+
+/// Each record may know another part of one page.
+fn absorb_list(into: &mut Option<Box<ListFacts>>, other: &Option<Box<ListFacts>>) {
+    let (Some(list), Some(more)) = (into.as_mut(), other) else { return fill(into, other) };
+    fill(&mut list.cursor, &more.cursor);
+    fill(&mut list.next_cursor, &more.next_cursor);
+    fill(&mut list.ttl, &more.ttl);
+    fill(&mut list.discovered, &more.discovered);
+    fill(&mut list.installed, &more.installed);
+    fill(&mut list.tool_count, &more.tool_count);
+    fill(&mut list.definitions, &more.definitions);
+    if list.tools.is_empty() {
+        list.tools.clone_from(&more.tools);
+    }
+}
+
+fn absorb_negotiation(into: &mut Option<Box<Negotiation>>, other: &Option<Box<Negotiation>>) {
+    let (Some(agreed), Some(more)) = (into.as_mut(), other) else { return fill(into, other) };
+    fill(&mut agreed.requested_version, &more.requested_version);
+    fill(&mut agreed.client_capabilities, &more.client_capabilities);
+    fill(&mut agreed.server_capabilities, &more.server_capabilities);
+    fill(&mut agreed.subscribed, &more.subscribed);
+}
+
+pub(super) fn absorb_call(into: &mut Rare<CallFacts>, other: &Rare<CallFacts>) {
+    if other.is_blank() {
+        return;
+    }
+    let (call, more): (&mut CallFacts, &CallFacts) = (into, other);
     fill(&mut call.read_only, &more.read_only);
     fill(&mut call.hinted_read_only, &more.hinted_read_only);
     fill(&mut call.idempotent, &more.idempotent);

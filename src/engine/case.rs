@@ -1,5 +1,7 @@
 //! From a chain and its tables to what judgement reads: the exchange, then the case.
 
+use std::sync::Arc;
+
 use super::scope_view::ScopeView;
 use super::scopes::closes;
 use super::tables::{ChainEntry, Tables};
@@ -17,13 +19,22 @@ impl Tables {
     /// A chain by itself: enough to say how it ended, before its scope is known.
     pub(super) fn bare_exchange(&self, chain: &Chain) -> Exchange {
         let server = ServerName::of(chain).map(|server| server.name().clone());
-        self.exchange_with(chain, server.unwrap_or_else(|| Name::new("unknown")), chain.era())
+        let server = server.unwrap_or_else(|| Name::new("unknown"));
+        self.exchange_with(chain, server, chain.era(), &[])
     }
 
-    fn exchange_with(&self, chain: &Chain, server: Name, era: Era) -> Exchange {
+    /// `elsewhere` are records of other traces that speak of it.
+    fn exchange_with(
+        &self,
+        chain: &Chain,
+        server: Name,
+        era: Era,
+        elsewhere: &[Arc<Fact>],
+    ) -> Exchange {
         let tool = chain.tool().filter(|_| chain.is_call());
         let tool_text = tool.map(Name::as_str);
-        let calls = || chain.sides().map(|side| &side.half.call);
+        let told = || elsewhere.iter().filter_map(|fact| fact.evidence.request.as_deref());
+        let calls = || chain.sides().map(|side| &side.half.call).chain(told().map(|h| &h.call));
         let policy = self.policy_of(chain);
         let trusted = policy.trusts_annotations(&server);
         let known = calls().find_map(|call| call.read_only);
@@ -55,7 +66,7 @@ impl Tables {
             deadline: calls().find_map(|call| call.deadline).unwrap_or(deadline),
             inactivity: calls().find_map(|c| c.inactivity).unwrap_or(policy.inactivity),
             negotiation: negotiation(chain),
-            operation_key: chain.sides().filter_map(Side::operation_key).min(),
+            operation_key: chain.operation_key(),
             findings: chain.findings.clone(),
             server,
         }
@@ -75,10 +86,11 @@ impl Tables {
             Era::Unknown => view.era.unwrap_or(Era::Unknown),
             known => known,
         };
-        let mut exchange = self.exchange_with(chain, server, era);
+        let elsewhere = self.placed_on(key);
+        let mut exchange = self.exchange_with(chain, server, era, &elsewhere);
         exchange.version = exchange.version.or_else(|| view.version.clone());
         self.add_notes(key, entry, &view, &mut exchange);
-        self.add_evidence(key, chain, &mut exchange);
+        self.add_evidence(key, chain, &elsewhere, &mut exchange);
         exchange.findings.extend(self.id_findings(key, entry, era));
         exchange.findings.extend(self.token_findings(key, entry));
         exchange.findings.extend(self.misrouted(key, chain));
@@ -123,13 +135,22 @@ impl Tables {
         }
     }
 
+    /// Records of other traces that speak of the chain: by a link, by its operation or by its id.
+    fn placed_on(&self, key: SpanRef) -> Vec<Arc<Fact>> {
+        let placed = self.placed.get(&key).into_iter().flatten();
+        let placed = placed.filter_map(|id| self.unplaced.get(id)).cloned();
+        placed.chain(self.keyed_evidence(key)).collect()
+    }
+
     /// Effect and outcome facts placed on the chain, rules' `when` applied now that the call is
     /// known.
-    fn add_evidence(&self, key: SpanRef, chain: &Chain, exchange: &mut Exchange) {
-        let placed = self.placed.get(&key).into_iter().flatten();
-        let placed = placed.filter_map(|id| self.unplaced.get(id));
-        let keyed = self.keyed_evidence(key);
-        let elsewhere: Vec<_> = placed.chain(keyed.iter()).collect();
+    fn add_evidence(
+        &self,
+        key: SpanRef,
+        chain: &Chain,
+        elsewhere: &[Arc<Fact>],
+        exchange: &mut Exchange,
+    ) {
         let half = exchange.asking.as_mut().or(exchange.answering.as_mut());
         if let Some(half) = half {
             let told = elsewhere.iter().filter_map(|fact| fact.evidence.request.as_deref());

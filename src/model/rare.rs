@@ -19,6 +19,11 @@ pub trait Blank: Clone + PartialEq + 'static {
 pub struct Rare<T>(Option<Arc<T>>);
 
 impl<T: Blank> Rare<T> {
+    /// Whether it says nothing, as far as its pointer tells.
+    pub fn is_blank(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// Gives back the room of what was written to and is blank all the same.
     pub fn tidy(&mut self) {
         if self.0.as_deref().is_some_and(|said| said == T::blank()) {

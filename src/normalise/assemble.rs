@@ -29,8 +29,11 @@ pub fn facts(item: &Item<'_>, policy: &Policy) -> Vec<Fact> {
     }
     maker.agent();
     maker.model();
+    if maker.facts.is_empty() {
+        maker.plain();
+    }
     maker.events();
-    maker.rest(policy);
+    maker.rules(policy);
     maker.facts
 }
 
@@ -67,9 +70,7 @@ impl<'a> Maker<'_, 'a> {
     fn message(&mut self, mut draft: Draft) {
         let item = self.item;
         evidence::apply(&item.attributes, &mut draft);
-        for event in item.events.iter().filter(|event| !has_own_fact(event)) {
-            evidence::apply(&event.attributes, &mut draft);
-        }
+        self.events_of_request(&mut draft);
         modern_session(&mut draft);
         modern_label(&mut draft);
         draft.half.call.tidy();
@@ -77,6 +78,7 @@ impl<'a> Maker<'_, 'a> {
         let mut found = defects(item);
         found.extend(evidence::foreign_digests(&item.attributes, &draft.half));
         let mut evidence = evidence::read(&item.attributes, item.end);
+        evidence.operation_key = evidence.operation_key.or_else(|| self.key_of_events());
         let started = item.signal == Signal::Log && item.name == REQUEST_STARTED;
         let says = match draft.shape {
             Shape::Connection => Says::Connection(Arc::new(draft.half)),
@@ -152,9 +154,10 @@ impl<'a> Maker<'_, 'a> {
 
     fn event_says(&self, event: &Event<'a>) -> Option<Says> {
         if event.name == REQUEST_STARTED {
-            let method = event.attributes.text(key::METHOD)?;
-            let mut draft = Draft::blank(&method);
+            let at_event = self.item.of_event(event);
+            let mut draft = dialects::read(&at_event).into_iter().next()?;
             evidence::apply(&event.attributes, &mut draft);
+            modern_session(&mut draft);
             draft.half.call.tidy();
             return Some(Says::Started(Arc::new(started_half(draft))));
         }
@@ -164,29 +167,44 @@ impl<'a> Maker<'_, 'a> {
         Some(Says::Notification(Box::new(draft::notification(draft))))
     }
 
-    /// What is left to say of an item: rules, evidence on other people's spans, HTTP in logs.
-    fn rest(&mut self, policy: &Policy) {
+    /// What the events of a record say of its request, beside facts of their own; what a start says
+    /// is its own alone.
+    fn events_of_request(&self, draft: &mut Draft) {
+        let progress = draft.note.progress.clone();
+        for event in self.item.events.iter().filter(|event| event.name != REQUEST_STARTED) {
+            evidence::apply(&event.attributes, draft);
+        }
+        draft.note.progress = progress;
+    }
+
+    fn key_of_events(&self) -> Option<Digest16> {
+        let events = self.item.events.iter().filter(|event| event.name != REQUEST_STARTED);
+        events.filter_map(|event| evidence::operation_key(&event.attributes)).min()
+    }
+
+    /// Evidence rules: on the fact that speaks of the whole item, else on one of their own.
+    fn rules(&mut self, policy: &Policy) {
         let item = self.item;
-        if item.signal == Signal::Span {
-            let matched = rules::matches(item, policy);
-            if !matched.is_empty() {
-                let place = self.facts.iter().position(|fact| fact.start == item.start);
-                let place = place.unwrap_or_else(|| {
-                    let evidence = evidence::read(&item.attributes, item.end);
-                    self.add(Says::Evidence, evidence, b"rule");
-                    self.facts.len() - 1
-                });
-                let evidence = &mut self.facts[place].evidence;
-                evidence.effects.extend(matched.effects);
-                evidence.outcomes.extend(matched.outcomes);
-                let hits = format!("{:?}{:?}", evidence.effects, evidence.outcomes);
-                let id = &mut self.facts[place].id.digest;
-                *id = Digest16::of(&[&id.0, hits.as_bytes()]);
-            }
+        if item.signal != Signal::Span {
+            return;
         }
-        if self.facts.is_empty() {
-            self.plain();
+        let matched = rules::matches(item, policy);
+        if matched.is_empty() {
+            return;
         }
+        let whole =
+            |fact: &Fact| fact.start == item.start && !matches!(fact.says, Says::Notification(_));
+        let place = self.facts.iter().position(whole).unwrap_or_else(|| {
+            let evidence = evidence::read(&item.attributes, item.end);
+            self.add(Says::Evidence, evidence, b"rule");
+            self.facts.len() - 1
+        });
+        let evidence = &mut self.facts[place].evidence;
+        evidence.effects.extend(matched.effects);
+        evidence.outcomes.extend(matched.outcomes);
+        let hits = format!("{:?}{:?}", evidence.effects, evidence.outcomes);
+        let id = &mut self.facts[place].id.digest;
+        *id = Digest16::of(&[&id.0, hits.as_bytes()]);
     }
 
     /// A record that is nothing of MCP's own: evidence attributes, or HTTP in a log.
@@ -204,13 +222,12 @@ impl<'a> Maker<'_, 'a> {
         }
         let mut draft = Draft::blank("");
         evidence::apply(&item.attributes, &mut draft);
-        for event in item.events.iter().filter(|event| !has_own_fact(event)) {
-            evidence::apply(&event.attributes, &mut draft);
-        }
+        self.events_of_request(&mut draft);
         draft.half.call.tidy();
         if draft.half != draft::blank("") {
             evidence.request = Some(Box::new(draft.half));
         }
+        evidence.operation_key = evidence.operation_key.or_else(|| self.key_of_events());
         if evidence != Evidence::default() {
             self.keys(&mut evidence);
             return self.add(Says::Evidence, evidence, b"evidence");

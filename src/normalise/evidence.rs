@@ -204,9 +204,14 @@ pub fn read(bag: &Bag<'_>, at: Nanos) -> Evidence {
             from: Origin::Attribute,
         });
     }
-    evidence.operation_key = opaque(bag, key::OPERATION_KEY);
+    evidence.operation_key = operation_key(bag);
     evidence.agent_run = name(bag, key::AGENT_RUN);
     evidence
+}
+
+/// The stable key of the operation that a record belongs to.
+pub fn operation_key(bag: &Bag<'_>) -> Option<Digest16> {
+    opaque(bag, key::OPERATION_KEY)
 }
 
 /// The stated outcome; without a statement, equal digests verify and different ones fail.

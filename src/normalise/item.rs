@@ -118,6 +118,22 @@ impl<'a> Item<'a> {
         }
     }
 
+    /// A record of its own at the same place: what one of its events says.
+    pub fn of_event(&self, event: &Event<'a>) -> Self {
+        let origin = Origin { process: self.process, resource: self.resource, scope: self.scope };
+        Self {
+            at: self.at,
+            parent: self.parent,
+            name: event.name.clone(),
+            kind: self.kind,
+            start: event.time,
+            end: event.time,
+            attributes: event.attributes.clone(),
+            sampling: self.sampling,
+            ..Self::blank(origin)
+        }
+    }
+
     fn blank(origin: Origin<'a>) -> Self {
         Self {
             signal: Signal::Log,
