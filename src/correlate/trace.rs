@@ -155,11 +155,15 @@ fn sort_records(facts: &[Arc<Fact>], tree: &Ancestry<'_>, view: &mut TraceView) 
             Says::Model { tools } => view.models.push((fact.end, tools.clone())),
             _ => {}
         }
-        if !fact.evidence.speaks() {
+        let speaks = fact.evidence.speaks();
+        let keyed = fact.evidence.operation_key.is_some() && fact.half().is_none();
+        if !speaks && !keyed {
             continue;
         }
         match placing::within(fact, tree, view) {
             Placement::On(number) => view.requests[number].evidence.push(fact.clone()),
+            // A key alone says something only where it stands.
+            _ if !speaks => {}
             Placement::Between(several) => {
                 for number in several {
                     view.requests[number].ambiguous.push(fact.id.at.span);
@@ -184,23 +188,28 @@ fn http_logs(facts: &[Arc<Fact>]) -> HttpLogs {
     logs
 }
 
-fn agents(facts: &[Arc<Fact>]) -> BTreeMap<SpanId, (Option<Name>, Nanos)> {
-    let runs = facts.iter().filter_map(|fact| match &fact.says {
-        Says::Agent { name } => Some((fact.id.at.span, (name.clone(), fact.end))),
+/// A span that names its agent, and when its run ended if it is one.
+type AgentSpan = (Option<Name>, Option<Nanos>);
+
+fn agents(facts: &[Arc<Fact>]) -> BTreeMap<SpanId, AgentSpan> {
+    let spans = facts.iter().filter_map(|fact| match &fact.says {
+        Says::Agent { name, run } => {
+            Some((fact.id.at.span, (name.clone(), run.then_some(fact.end))))
+        }
         _ => None,
     });
-    runs.collect()
+    spans.collect()
 }
 
 /// Name of the nearest named agent above, and the end of the nearest run.
 fn agent_above(
     pair: &Pair,
     tree: &Ancestry<'_>,
-    agents: &BTreeMap<SpanId, (Option<Name>, Nanos)>,
-) -> (Option<Name>, Option<Nanos>) {
+    agents: &BTreeMap<SpanId, AgentSpan>,
+) -> AgentSpan {
     let Some(side) = pair.asking.as_ref().or(pair.answering.as_ref()) else { return (None, None) };
-    let runs: Vec<_> = tree.at_or_above(side.at().span).filter_map(|id| agents.get(&id)).collect();
+    let above: Vec<_> = tree.at_or_above(side.at().span).filter_map(|id| agents.get(&id)).collect();
     let own = side.half.call.agent_name.clone();
-    let name = own.or_else(|| runs.iter().find_map(|(name, _)| name.clone()));
-    (name, runs.first().map(|(_, end)| *end))
+    let name = own.or_else(|| above.iter().find_map(|(name, _)| name.clone()));
+    (name, above.iter().find_map(|(_, run_ended)| *run_ended))
 }

@@ -128,8 +128,9 @@ pub enum Says {
     Started(Arc<HalfFact>),
     /// A JSON-RPC notification.
     Notification(Box<Notification>),
-    /// A span that owns a run of an agent (`invoke_agent`): its end ends the run.
-    Agent { name: Option<Name> },
+    /// A span that names the agent of what is below it. The end of one that is a `run`
+    /// (`invoke_agent`) ends the run.
+    Agent { name: Option<Name>, run: bool },
     /// A model span that shows which tools the model was offered.
     Model { tools: Arc<Definitions> },
     /// A connection (`mcp.client.session`, `serve_inner`): holds a session together and may be the

@@ -27,11 +27,11 @@ pub fn facts(item: &Item<'_>, policy: &Policy) -> Vec<Fact> {
     for draft in dialects::read(item) {
         maker.message(draft);
     }
-    maker.agent();
-    maker.model();
     if maker.facts.is_empty() {
         maker.plain();
     }
+    maker.agent();
+    maker.model();
     maker.events();
     maker.rules(policy);
     maker.facts
@@ -110,16 +110,18 @@ impl<'a> Maker<'_, 'a> {
         }
     }
 
+    /// A span that names the agent of what is below it; some of them are its run.
     fn agent(&mut self) {
         let item = self.item;
         let operation = item.attributes.text(&[key::OPERATION]);
         let openinference = item.attributes.text(&["openinference.span.kind"]);
-        let owns_run = operation.as_deref() == Some("invoke_agent")
+        let run = operation.as_deref() == Some("invoke_agent")
             || openinference.as_deref() == Some("AGENT");
-        if item.signal == Signal::Span && owns_run {
-            let name = item.attributes.text(&[key::AGENT_NAME]).and_then(|n| Name::some(&n));
-            let evidence = evidence::read(&item.attributes, item.end);
-            self.add(Says::Agent { name }, evidence, b"agent");
+        let name = item.attributes.text(&[key::AGENT_NAME]).and_then(|n| Name::some(&n));
+        // A request names its own.
+        let names = name.is_some() && !self.facts.iter().any(|fact| fact.half().is_some());
+        if item.signal == Signal::Span && (run || names) {
+            self.add(Says::Agent { name, run }, Evidence::default(), b"agent");
         }
     }
 
@@ -128,8 +130,7 @@ impl<'a> Maker<'_, 'a> {
         let Some(serde_json::Value::Array(tools)) = offered else { return };
         let tools = content::definitions(&tools);
         if !tools.tools.is_empty() {
-            let evidence = evidence::read(&self.item.attributes, self.item.end);
-            self.add(Says::Model { tools }, evidence, b"model");
+            self.add(Says::Model { tools }, Evidence::default(), b"model");
         }
     }
 

@@ -34,7 +34,9 @@ pub fn said(fact: &Fact) -> Vec<String> {
             said
         }
         Says::Notification(note) => vec![note.method.to_string()],
-        Says::Agent { .. } => vec!["an agent's run".to_string()],
+        Says::Agent { run, .. } => {
+            vec![if *run { "an agent's run" } else { "an agent's name" }.to_string()]
+        }
         Says::Model { .. } => vec!["what a model was offered".to_string()],
         Says::Http(http) => vec![format!("HTTP {}", http.status)],
         Says::Evidence => Vec::new(),
