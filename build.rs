@@ -6,7 +6,7 @@ use std::path::Path;
 use prost::Message;
 
 /// Messages that the HTTP API prints as they are.
-const PRINTED: [&str; 11] = [
+const PRINTED: [&str; 14] = [
     "GetOverviewResponse",
     "Calls",
     "Minute",
@@ -18,6 +18,9 @@ const PRINTED: [&str; 11] = [
     "Part",
     "Receives",
     "Metric",
+    "GetCoverageResponse",
+    "ToolCoverage",
+    "LayerCoverage",
 ];
 
 /// Their fields that it prints in a form of their own.

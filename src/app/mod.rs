@@ -5,6 +5,7 @@
 
 mod asked;
 mod checkpoints;
+mod covering;
 mod effects;
 mod explaining;
 mod judging;
@@ -255,6 +256,7 @@ impl Core {
         let policy = Arc::new(policy);
         let board = Arc::new(Board::default());
         board.set_rules(rules);
+        covering::observe(&meter, board.clone(), settings::size(settings.limits.label_values));
         let changes = settings::changes(settings);
         let mut effects = Effects::new(effects::Parts {
             hold: hold.clone(),

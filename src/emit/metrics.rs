@@ -58,6 +58,9 @@ metrics! {
         "named defects, each once a chain";
     CATALOG = "mcp_verdict.catalog", Counter, "{call}", ["convergence"],
         "tool calls by the state of the catalog they were made on";
+    COVERAGE = "mcp_verdict.coverage", Gauge, "{call}", ["layer", "observed", "server", "tool"],
+        "remembered tool calls to which a layer of the health contract applies, by whether \
+         anything was seen of it";
     CONTRACT_DRIFT = "mcp_verdict.contract_drift", Counter, "{change}", ["grade"],
         "changed tool definitions";
     INCIDENTS = "mcp_verdict.incidents", Counter, "{incident}",

@@ -229,6 +229,7 @@ pub const LABELS: &[Attribute] = &[
     extra("grade", words!(Grade), "how bad a change is"),
     extra("status", words!(IncidentStatus), "where an incident stands"),
     extra("layer", words!(Layer, FailureLayer), "rung of either ladder"),
+    extra("observed", Form::Word(|| vec!["true", "false"]), "whether anything was seen of it"),
 ];
 
 fn codes() -> Vec<&'static str> {

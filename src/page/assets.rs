@@ -31,7 +31,7 @@ files! {
     "main.js": SCRIPT, "dom.js": SCRIPT, "api.js": SCRIPT, "words.js": SCRIPT, "live.js": SCRIPT,
     "chart.js": SCRIPT, "overview.js": SCRIPT, "chains.js": SCRIPT, "chain.js": SCRIPT,
     "ladder.js": SCRIPT, "contracts.js": SCRIPT, "sessions.js": SCRIPT, "incidents.js": SCRIPT,
-    "pipeline.js": SCRIPT,
+    "pipeline.js": SCRIPT, "coverage.js": SCRIPT,
 }
 
 /// `GET /`

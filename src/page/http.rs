@@ -16,7 +16,7 @@ use super::board::Board;
 use super::listing::{self, Page, Wanted};
 use super::question::{self, Wrong};
 use super::recent::Recent;
-use super::{Vitals, assets, check, contracts, openapi, overview};
+use super::{Vitals, assets, check, contracts, coverage, openapi, overview};
 use crate::clock;
 
 /// All paths, over what is published on a board.
@@ -34,6 +34,7 @@ pub fn router(board: Arc<Board>, vitals: Vitals) -> Router {
         .route("/v1/drifts", get(drifts))
         .route("/v1/overview", get(summed_up))
         .route("/v1/names", get(names))
+        .route("/v1/coverage", get(covered))
         .route("/v1/openapi.json", get(described))
         .fallback(|| async { error(StatusCode::NOT_FOUND, PATHS) })
         .method_not_allowed_fallback(|| async { error(StatusCode::METHOD_NOT_ALLOWED, PATHS) })
@@ -42,7 +43,8 @@ pub fn router(board: Arc<Board>, vitals: Vitals) -> Router {
 }
 
 const PATHS: &str = "ask POST /v1/contracts/check, GET /v1/contracts, /v1/chains, \
-    /v1/chains/{id}, /v1/incidents, /v1/sessions, /v1/drifts, /v1/overview, /v1/names, \
+    /v1/chains/{id}, /v1/incidents, /v1/sessions, /v1/drifts, /v1/overview, /v1/coverage, \
+    /v1/names, \
     /v1/health or /v1/openapi.json; the page is at /";
 
 /// Numbers of google.rpc.Code, as in the errors of OTLP/HTTP, and a word for programs.
@@ -161,6 +163,20 @@ async fn summed_up(
         return Wrong("the query cannot be read; the overview has minutes".into()).into_response();
     };
     let found = overview::overview(&board.recent(), &wanted, clock::now().wall);
+    found.map_or_else(Wrong::into_response, |body| answer(StatusCode::OK, &body))
+}
+
+async fn covered(
+    State(board): State<Arc<Board>>,
+    asked: Result<Query<coverage::Wanted>, QueryRejection>,
+) -> Response {
+    let Ok(Query(wanted)) = asked else {
+        let says = "the query cannot be read; the coverage has server, tool and limit";
+        return Wrong(says.into()).into_response();
+    };
+    let recent = board.recent();
+    let found = tokio::task::spawn_blocking(move || coverage::coverage(&recent, &wanted)).await;
+    let found = found.unwrap_or_else(|_| Err(Wrong("it was broken off".into())));
     found.map_or_else(Wrong::into_response, |body| answer(StatusCode::OK, &body))
 }
 

@@ -8,6 +8,7 @@ mod assets;
 pub mod board;
 pub mod check;
 pub mod contracts;
+pub mod coverage;
 pub mod evidence;
 mod grpc;
 mod http;

@@ -65,6 +65,11 @@ pub fn paths() -> Value {
             query("server", "a server's name"),
             query("tool", "a tool's name"),
         ]), "Contracts"),
+        "/v1/coverage": get("What was observed of each tool, over remembered calls", vec![
+            query("server", "a server's name"),
+            query("tool", "a tool's name"),
+            limit(),
+        ], "Coverage"),
         "/v1/names": get("What remembered chains can be filtered by", Vec::new(), "Names"),
         "/v1/health": get("How the pipeline does", Vec::new(), "Health"),
         "/v1/openapi.json": {"get": {
@@ -104,9 +109,13 @@ fn minutes() -> Value {
     json!({"name": "minutes", "in": "query", "schema": schema})
 }
 
-fn paged(mut parameters: Vec<Value>) -> Vec<Value> {
+fn limit() -> Value {
     let schema = json!({"type": "integer", "minimum": 1, "maximum": 1000});
-    parameters.push(json!({"name": "limit", "in": "query", "schema": schema}));
+    json!({"name": "limit", "in": "query", "schema": schema})
+}
+
+fn paged(mut parameters: Vec<Value>) -> Vec<Value> {
+    parameters.push(limit());
     parameters.push(query("page_token", "`next_page_token` of the page before"));
     parameters
 }

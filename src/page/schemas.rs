@@ -78,6 +78,7 @@ pub fn schemas() -> Value {
     put("Drifts", page("drifts", "Drift"));
     put("Contracts", page("contracts", "Contract"));
     put("Verdict", verdict());
+    put("Coverage", coverage());
     put("Finding", finding());
     put("Evidence", evidence());
     put("Incident", incident());
@@ -116,6 +117,25 @@ fn overview() -> Value {
         ("minutes", many(minute)),
         ("incidents", many(owner)),
     ])
+}
+
+fn coverage() -> Value {
+    let layer = object([
+        ("layer", word(Layer::ALL, Layer::as_str)),
+        ("observed", count()),
+        ("not_applicable", count()),
+        ("lacking", count()),
+        ("evidence", json!({"type": "object", "additionalProperties": count()})),
+    ]);
+    let tool = object([
+        ("server", text()),
+        ("tool", or_null(text())),
+        ("calls", count()),
+        ("unverified", count()),
+        ("states", states()),
+        ("layers", many(layer)),
+    ]);
+    object([("tools", many(tool)), ("omitted", count())])
 }
 
 fn verdict() -> Value {

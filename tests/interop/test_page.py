@@ -21,7 +21,8 @@ from harness import ROOT, Program, address, eventually, free_ports, http_get
 from page_calls import HOSTILE, Calls
 
 VIEWS = {"": "Overview", "?view=chains": "Chains", "?view=contracts": "Contracts", "?view=sessions": "Catalogs",
-         "?view=incidents": "Incidents", "?view=pipeline": "Pipeline"}
+         "?view=incidents": "Incidents", "?view=coverage": "Coverage",
+         "?view=pipeline": "Pipeline"}
 AXE = "4.14.1"
 
 
@@ -133,6 +134,10 @@ def test_every_view_shows_what_there_is(visit):
     expect(incidents.locator("main")).to_contain_text("tool owner")
     incidents.get_by_role("link", name="all", exact=True).click()
     expect(incidents).to_have_url(re.compile("status="))
+    coverage = visit("?view=coverage")
+    row = coverage.locator("main tbody tr").filter(has_text="create_ticket").first
+    expect(row).to_contain_text("asking half")
+    expect(coverage.locator("main thead")).to_contain_text("outcome")
     pipeline = visit("?view=pipeline")
     expect(pipeline.locator("main")).to_contain_text("otelcol_receiver_accepted_spans_total")
     expect(pipeline.locator("main")).to_contain_text("engine")

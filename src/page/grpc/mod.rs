@@ -13,7 +13,7 @@ use super::check::{self, Question};
 use super::listing::{self, Page, Wanted};
 use super::question::{Raw, Wrong, word};
 use super::recent::Recent;
-use super::{Vitals, contracts, overview};
+use super::{Vitals, contracts, coverage, overview};
 use crate::catalog::grade::Change;
 use crate::clock;
 use crate::model::digest::Digest;
@@ -177,6 +177,16 @@ impl McpVerdict for Api {
         let wanted = overview::Wanted { minutes: request.into_inner().minutes };
         let found = overview::overview(&self.board.recent(), &wanted, clock::now().wall)?;
         Ok(Response::new(found))
+    }
+
+    async fn get_coverage(
+        &self,
+        request: Request<GetCoverageRequest>,
+    ) -> Answer<GetCoverageResponse> {
+        let GetCoverageRequest { server, tool, limit } = request.into_inner();
+        let wanted = coverage::Wanted { server, tool, limit: some(limit) };
+        let recent = self.board.recent();
+        Ok(Response::new(aside(move || coverage::coverage(&recent, &wanted)).await??))
     }
 
     async fn get_names(&self, _: Request<GetNamesRequest>) -> Answer<GetNamesResponse> {

@@ -9,12 +9,12 @@ const order = Object.keys(STATES).reverse();
 /** Minutes gathered into at most sixty bars that end now. */
 function bars(minutes, span, now) {
   const step = Math.max(1, Math.ceil(span / 60));
-  const end = Math.floor(Math.max(now / 60000, ...minutes.map((m) => Number(m.start) / 60)) / step) * step + step;
+  const end = Math.floor(Math.max(now / 60000, ...minutes.map((m) => Number(m.start) / 60e9)) / step) * step + step;
   const count = Math.ceil(span / step);
   const all = Array.from({ length: count }, (_, at) => (
     { start: (end - (count - at) * step) * 60000, attempts: 0, protocol: 0, verified: 0, states: {} }));
   for (const minute of minutes) {
-    const bar = all[count - Math.ceil((end - Number(minute.start) / 60) / step)];
+    const bar = all[count - Math.ceil((end - Number(minute.start) / 60e9) / step)];
     if (!bar) continue;
     bar.attempts += minute.attempts;
     bar.protocol += minute.protocol_success;

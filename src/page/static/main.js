@@ -8,9 +8,10 @@ import * as chain from "./chain.js";
 import * as contracts from "./contracts.js";
 import * as sessions from "./sessions.js";
 import * as incidents from "./incidents.js";
+import * as coverage from "./coverage.js";
 import * as pipeline from "./pipeline.js";
 
-const VIEWS = { overview, chains, chain, contracts, sessions, incidents, pipeline };
+const VIEWS = { overview, chains, chain, contracts, sessions, incidents, coverage, pipeline };
 const main = document.getElementById("main");
 let leaving = null;
 
@@ -82,7 +83,7 @@ const KEYS = {
   k: () => step(-1),
   l: toggle,
 };
-for (const [at, name] of ["", "chains", "contracts", "sessions", "incidents", "pipeline"].entries()) {
+for (const [at, name] of ["", "chains", "contracts", "sessions", "incidents", "coverage", "pipeline"].entries()) {
   KEYS[at + 1] = () => go(name ? `?view=${name}` : "?");
 }
 

@@ -3,6 +3,7 @@
 
 mod access;
 mod checks;
+mod covered;
 mod described;
 mod instance;
 mod lists;

@@ -59,6 +59,7 @@ async fn twin(program: &Program, path: &str) -> Value {
         "/v1/drifts" => ask!(list_drifts, ListDriftsRequest, "ListDriftsResponse"),
         "/v1/contracts" => ask!(list_contracts, ListContractsRequest, "ListContractsResponse"),
         "/v1/overview" => ask!(get_overview, GetOverviewRequest, "GetOverviewResponse"),
+        "/v1/coverage" => ask!(get_coverage, GetCoverageRequest, "GetCoverageResponse"),
         "/v1/names" => ask!(get_names, GetNamesRequest, "GetNamesResponse"),
         "/v1/health" => ask!(get_health, GetHealthRequest, "GetHealthResponse"),
         other => panic!("{other} has no twin"),
@@ -103,7 +104,7 @@ async fn grpc_answers_what_http_answers() {
         }
         asked += 1;
     }
-    assert_eq!(asked, 8);
+    assert_eq!(asked, 9);
     let wrong = ListDriftsRequest { grade: "red".into(), ..Default::default() };
     let status = grpc(&program).await.list_drifts(wrong).await.unwrap_err();
     assert_eq!(status.code(), Code::InvalidArgument);
