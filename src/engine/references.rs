@@ -118,15 +118,15 @@ impl Tables {
         let listing = view.timeline.newest_listing(at);
         let stated = chain.sides().find_map(|side| side.half.call.contract.clone());
         let listed = listing.and_then(|traversal| held(traversal, tool));
-        let holds = match (stated, listed) {
-            (Some(stated), Some((digest, definition))) if stated == digest => {
-                Some((digest, definition))
-            }
-            (Some(stated), _) => {
+        // What a caller holds by its own word, and was not listed to its scope, came from elsewhere.
+        let by_listing =
+            stated.is_none() || stated.as_ref() == listed.as_ref().map(|(digest, _)| digest);
+        let holds = match stated.filter(|_| !by_listing) {
+            Some(stated) => {
                 let definition = self.known_definition(server, tool, &stated);
                 Some((stated, definition))
             }
-            (None, listed) => listed,
+            None => listed,
         };
         let client = chain.client().map(|side| side.process().key);
         let auth = chain.auth_context().or_else(|| listing.and_then(|traversal| traversal.auth));
@@ -135,7 +135,7 @@ impl Tables {
             tool,
             at,
             holds,
-            from: listing.map(|traversal| (scope.name(), traversal.start)),
+            from: listing.filter(|_| by_listing).map(|listing| (scope.name(), listing.start)),
         };
         let none = References::default();
         let references = self.references.get(server).map_or(&none, |known| known);
