@@ -53,45 +53,44 @@ impl Timeline {
         max_age: Nanos,
         offered: Option<&Definitions>,
     ) -> Convergence {
-        let begun = self.begun(at);
-        let Some(newest) = begun.last() else { return Convergence::Unverifiable };
-        if self.mixed || !self.bounded(newest, at, max_age) {
+        let begun = || self.traversals.iter().rev().filter(|traversal| traversal.start <= at);
+        if begun().next().is_none() || self.mixed || !self.bounded(at, max_age) {
             return Convergence::Unverifiable;
         }
         let signal = self.last_signal(at, |signal| signal.counts).map(|signal| signal.at);
-        let after = |traversal: &&&Traversal| signal.is_none_or(|signal| traversal.start >= signal);
-        let since: Vec<&&Traversal> = begun.iter().filter(after).collect();
-        let ended = |traversal: &&Traversal| traversal.complete() && traversal.stop <= at;
-        if let Some(in_force) = since.iter().rev().find(|traversal| ended(traversal)) {
+        let since = || begun().filter(|traversal| signal.is_none_or(|at| traversal.start >= at));
+        if let Some(in_force) = since().find(|traversal| traversal.reached_by(at) == Reached::End) {
             return self.against_installed(in_force, at, offered);
         }
-        match (since.last(), signal) {
-            (Some(open), _) if self.shows_pages(open) => Convergence::Incomplete,
-            // Listed again after the signal, but nobody saw whether all of it.
-            (Some(_), _) => Convergence::Unverifiable,
-            (None, Some(signal)) if torn(newest, signal) => Convergence::Incomplete,
-            (None, _) => Convergence::Stale,
+        let ends: Vec<Reached> = since().filter_map(|traversal| told_by(traversal, at)).collect();
+        let broken_off = signal.is_some_and(|signal| {
+            let before = begun().find(|traversal| traversal.start < signal);
+            before.is_some_and(|traversal| torn(traversal, signal))
+        });
+        match (ends.iter().find(|end| **end != Reached::Failed), signal) {
+            (Some(Reached::Unknown), _) => Convergence::Unverifiable,
+            (Some(_), _) => Convergence::Incomplete,
+            (None, _) if broken_off || !ends.is_empty() => Convergence::Incomplete,
+            (None, Some(_)) => Convergence::Stale,
+            // The first listing runs, and nobody says what of it came.
+            (None, None) => Convergence::Unverifiable,
         }
-    }
-
-    fn begun(&self, at: Nanos) -> Vec<&Traversal> {
-        self.traversals.iter().filter(|traversal| traversal.start <= at).collect()
     }
 
     fn last_signal(&self, at: Nanos, fits: impl Fn(&Signal) -> bool) -> Option<&Signal> {
         self.signals.iter().rev().find(|signal| signal.at <= at && fits(signal))
     }
 
-    /// Evidence that the listing has more pages than were fetched.
-    fn shows_pages(&self, traversal: &Traversal) -> bool {
-        matches!(traversal.reached, Reached::Open | Reached::Loop)
-            && traversal.pages.iter().any(|page| page.facts.paged())
-    }
-
-    /// Somebody would have told of a change since the listing, or it is young enough.
-    fn bounded(&self, newest: &Traversal, at: Nanos, max_age: Nanos) -> bool {
+    /// Somebody would have told of a change since the listing, or it is young enough. What failed
+    /// is no listing, and half a refresh is none where a whole listing came before.
+    fn bounded(&self, at: Nanos, max_age: Nanos) -> bool {
         let told = |span: &Covered| span.from <= at && at <= span.to;
-        self.covered.iter().any(told) || at <= newest.stop.saturating_add(max_age)
+        let begun = || self.traversals.iter().rev().filter(|traversal| traversal.start <= at);
+        let whole = begun().find(|traversal| traversal.reached_by(at) == Reached::End);
+        let bound =
+            whole.or_else(|| begun().find(|traversal| traversal.reached != Reached::Failed));
+        self.covered.iter().any(told)
+            || bound.is_some_and(|listing| at <= listing.stop.saturating_add(max_age))
     }
 
     fn against_installed(
@@ -196,9 +195,8 @@ impl Timeline {
         if traversal.reached == Reached::Loop {
             found.push(Finding::new(Code::CursorLoop, spans()));
         }
-        let left = traversal.reached == Reached::Open && traversal.answered();
         let later = activity > traversal.stop || number + 1 < self.traversals.len();
-        if left && later && self.shows_pages(traversal) {
+        if traversal.left() && later {
             found.push(Finding::new(Code::PaginationAbandoned, spans()));
         }
         if self.signals.iter().any(|signal| signal.counts && torn(traversal, signal.at)) {
@@ -258,6 +256,13 @@ impl Timeline {
         let spans = differs.iter().flat_map(|traversal| traversal.spans()).collect();
         Some(Finding::new(Code::UnstableOrder, spans))
     }
+}
+
+/// How far a traversal had come, where anything says so: that one runs says nothing of its pages.
+fn told_by(traversal: &Traversal, at: Nanos) -> Option<Reached> {
+    let reached = traversal.reached_by(at);
+    let told = traversal.paged() || matches!(reached, Reached::Unknown | Reached::Failed);
+    told.then_some(reached)
 }
 
 /// A change signal inside a traversal.

@@ -6,6 +6,8 @@
 pub mod check;
 pub mod conformance;
 pub mod convergence;
+#[cfg(test)]
+mod convergence_tests;
 pub mod diff;
 mod diff_alternatives;
 mod diff_containers;

@@ -15,8 +15,8 @@ pub struct Page {
     pub span: SpanId,
     pub start: Nanos,
     pub stop: Nanos,
-    /// A result came, or at least nothing says that it failed.
-    pub answered: bool,
+    /// A result came, or at least nothing says that it failed. `None` while it runs.
+    pub answered: Option<bool>,
     pub auth: Option<Digest16>,
     pub facts: ListFacts,
 }
@@ -25,8 +25,12 @@ pub struct Page {
 pub enum Reached {
     /// The last page had no next cursor.
     End,
-    /// A cursor was left, or the last page failed.
+    /// A cursor was left, or a page behind it failed or runs.
     Open,
+    /// Its first page runs.
+    Begun,
+    /// Its first page failed.
+    Failed,
     /// A cursor came that had been seen before.
     Loop,
     /// Nothing is said of pages, or a page in the middle was seen by nobody.
@@ -56,9 +60,10 @@ pub fn traversals(mut pages: Vec<Page>) -> Vec<Traversal> {
     all
 }
 
-/// Whether a page is the next one of a traversal: its cursor is the one handed out last.
+/// Whether a page is the next one of a traversal: its cursor is the one handed out last, be it that
+/// a page asked for by it failed.
 fn continues(traversal: &Traversal, page: &Page) -> bool {
-    let handed_out = traversal.pages.last().and_then(|last| last.facts.next_cursor.flatten());
+    let handed_out = traversal.answered().last().and_then(|last| last.facts.next_cursor.flatten());
     page.facts.cursor.is_some()
         && page.facts.cursor == handed_out
         && traversal.auth == page.auth
@@ -88,25 +93,49 @@ impl Traversal {
         let seen: BTreeSet<Digest16> =
             self.pages.iter().filter_map(|page| page.facts.next_cursor.flatten()).collect();
         self.stop = page.stop;
-        self.reached = match page.facts.next_cursor {
-            _ if !page.answered && self.pages.is_empty() => Reached::Unknown,
-            _ if !page.answered => Reached::Open,
-            None => Reached::Unknown,
-            Some(None) => Reached::End,
-            Some(Some(cursor)) if seen.contains(&cursor) => Reached::Loop,
-            Some(Some(cursor)) if page.facts.cursor == Some(cursor) => Reached::Loop,
-            Some(Some(_)) => Reached::Open,
+        self.reached = match (page.answered, page.facts.next_cursor) {
+            (None, _) if self.pages.is_empty() => Reached::Begun,
+            (Some(false), _) if self.pages.is_empty() => Reached::Failed,
+            (None | Some(false), _) => Reached::Open,
+            (Some(true), None) => Reached::Unknown,
+            (Some(true), Some(None)) => Reached::End,
+            (Some(true), Some(Some(cursor)))
+                if seen.contains(&cursor) || page.facts.cursor == Some(cursor) =>
+            {
+                Reached::Loop
+            }
+            (Some(true), Some(Some(_))) => Reached::Open,
         };
         self.pages.push(page);
     }
 
-    /// Whether a page that failed or said nothing ends it.
-    pub fn answered(&self) -> bool {
-        self.pages.iter().all(|page| page.answered)
+    /// The pages that came.
+    fn answered(&self) -> impl DoubleEndedIterator<Item = &Page> {
+        self.pages.iter().filter(|page| page.answered == Some(true))
+    }
+
+    /// Whether a cursor was left that nobody used.
+    pub fn left(&self) -> bool {
+        let last = self.pages.last();
+        self.reached == Reached::Open && last.is_some_and(|page| page.answered == Some(true))
     }
 
     pub fn complete(&self) -> bool {
         self.reached == Reached::End
+    }
+
+    /// How far it had come by a time after its start: what came later had not been seen.
+    pub fn reached_by(&self, at: Nanos) -> Reached {
+        match self.pages.first() {
+            Some(first) if first.stop > at => Reached::Begun,
+            _ if self.stop > at => Reached::Open,
+            _ => self.reached,
+        }
+    }
+
+    /// Whether anything is said of its pages.
+    pub fn paged(&self) -> bool {
+        self.pages.iter().any(|page| page.facts.paged())
     }
 
     /// The registry digest: as stated on the newest page, else computed from the definitions of
@@ -117,7 +146,7 @@ impl Traversal {
             if self.reached != Reached::End {
                 return None;
             }
-            let pages = self.pages.iter().map(|page| page.facts.definitions.as_ref());
+            let pages = self.answered().map(|page| page.facts.definitions.as_ref());
             let pages: Vec<&Arc<Definitions>> = pages.collect::<Option<_>>()?;
             match pages[..] {
                 [page] => page.registry(registry_digest),

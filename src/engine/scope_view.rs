@@ -168,7 +168,8 @@ impl ScopeEntry {
                 span: chain.key().span,
                 start: chain.start(),
                 stop: chain.stop(),
-                answered: matches!(ending, Ending::Result { .. } | Ending::Unobserved),
+                answered: (ending != Ending::Open)
+                    .then_some(matches!(ending, Ending::Result { .. } | Ending::Unobserved)),
                 auth: chain.auth_context(),
                 facts,
             }
