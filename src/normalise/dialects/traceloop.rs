@@ -44,6 +44,8 @@ fn message(item: &Item<'_>) -> Option<Draft> {
     // Methods other than calls are traced where they are sent; a tool's span stands on either side.
     if tool.is_none() {
         draft.half.end = End::Asking;
+    } else if in_fastmcp_server(item) {
+        draft.half.end = End::Answering;
     }
     if let Some(tool) = tool {
         let recorded = item.attributes.text(&["traceloop.entity.name"]);
@@ -77,6 +79,12 @@ fn message(item: &Item<'_>) -> Option<Draft> {
     semconv::contents(item, &mut draft);
     answer::read(item, &mut draft);
     Some(draft)
+}
+
+/// FastMCP's servers are instrumented below `mcp.server`, as a workflow named after the server.
+fn in_fastmcp_server(item: &Item<'_>) -> bool {
+    let workflow = item.attributes.text(&["traceloop.workflow.name"]);
+    workflow.is_some_and(|name| name.ends_with(".mcp"))
 }
 
 /// A message on its way out: its id, and in a server its answer. The request is the one above.
