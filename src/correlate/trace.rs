@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::ancestry::{Ancestry, Bones};
 use super::carrier::{Carrier, HttpLogs, carrier};
-use super::halves::group;
+use super::halves::{group, same_tool};
 use super::pairs::{Pair, pair};
 use super::placing::{self, Placement};
 use super::process::Roles;
@@ -117,7 +117,36 @@ pub fn view(input: &TraceInput<'_>) -> TraceView {
     name_by_parent(&mut requests, &owner);
     let mut view = TraceView { owner, idle, requests, ..TraceView::default() };
     sort_records(input.facts, &tree, &mut view);
+    lend_tools(input.facts, &tree, &mut view);
     view
+}
+
+/// What a framework's tool span says of its end, to the last call of that tool below it in its own
+/// process, where the call's own records say nothing.
+fn lend_tools(facts: &[Arc<Fact>], tree: &Ancestry<'_>, view: &mut TraceView) {
+    let tools = facts.iter().filter(|fact| matches!(fact.says, Says::Tool));
+    let tools: BTreeMap<SpanId, &Arc<Fact>> = tools.map(|fact| (fact.id.at.span, fact)).collect();
+    if tools.is_empty() {
+        return;
+    }
+    let mut last: BTreeMap<SpanId, (Nanos, usize)> = BTreeMap::new();
+    for (number, request) in view.requests.iter().enumerate() {
+        let Some(side) = &request.pair.asking else { continue };
+        if side.half.method.as_str() != "tools/call" || side.half.answer != Answer::default() {
+            continue;
+        }
+        let above = tree.above(side.at().span).filter_map(|span| tools.get(&span));
+        for tool in above.filter(|fact| fact.process.key == side.process().key) {
+            let named = tool.evidence.request.as_ref().and_then(|request| request.tool.as_ref());
+            if named.is_some() && same_tool(named, side.tool()) {
+                let latest = last.entry(tool.id.at.span).or_insert((side.start, number));
+                *latest = (*latest).max((side.start, number));
+            }
+        }
+    }
+    for (span, (_, number)) in last {
+        view.requests[number].evidence.push(tools[&span].clone());
+    }
 }
 
 /// Which lone answering halves may bear the name of the span above them: one each.
@@ -154,6 +183,9 @@ fn sort_records(facts: &[Arc<Fact>], tree: &Ancestry<'_>, view: &mut TraceView) 
             Says::Connection(_) => view.connections.push(fact.clone()),
             Says::Model { tools } => view.models.push((fact.end, tools.clone())),
             _ => {}
+        }
+        if matches!(fact.says, Says::Tool) {
+            continue;
         }
         let speaks = fact.evidence.speaks();
         let keyed = fact.evidence.operation_key.is_some() && fact.half().is_none();

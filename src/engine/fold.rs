@@ -184,6 +184,7 @@ fn anchors(fact: &Fact) -> bool {
         || fact.evidence.session.is_some() && fact.evidence.request_id.is_some();
     match &fact.says {
         Says::Half(_) | Says::Started(_) | Says::Notification(_) | Says::Connection(_) => true,
+        Says::Tool => false,
         _ => fact.evidence.speaks() && elsewhere,
     }
 }

@@ -136,6 +136,9 @@ pub enum Says {
     /// A connection (`mcp.client.session`, `serve_inner`): holds a session together and may be the
     /// only place where a failed connect is seen.
     Connection(Arc<HalfFact>),
+    /// A framework's tool span without a word of MCP: what its evidence says of an answer is that
+    /// of the last call of the same tool below it, if there is one.
+    Tool,
     /// HTTP seen in a log record, or other support without a half of its own.
     Http(Http),
     /// Only evidence attributes or rule matches.

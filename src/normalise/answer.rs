@@ -14,6 +14,9 @@ use crate::model::fact::{End, Failure};
 /// what really happened.
 const LOCAL_CODES: &[i64] = &[-32000, -32001, 408];
 
+/// How clients word a result that is an error: their own words, the tool's follow.
+const TOOL_TEXTS: &[&str] = &["tool returned error result", "Failed to call a MCP tool: "];
+
 /// Everything that an item says of its error, outside contents.
 struct Channels<'i> {
     error_type: Option<Cow<'i, str>>,
@@ -86,7 +89,7 @@ fn is_error(item: &Item<'_>, draft: &Draft, channels: &Channels<'_>) -> Option<b
         return Some(!success);
     }
     let says_tool = channels.error_type.as_deref() == Some("tool_error")
-        || channels.texts.iter().any(|text| *text == "tool returned error result");
+        || channels.texts.iter().any(|text| TOOL_TEXTS.iter().any(|ours| text.starts_with(ours)));
     (says_tool && draft.is_call()).then_some(true)
 }
 

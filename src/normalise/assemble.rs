@@ -24,12 +24,14 @@ const MAX_SECRETS: usize = 8;
 /// Everything an item says, as facts.
 pub fn facts(item: &Item<'_>, policy: &Policy) -> Vec<Fact> {
     let mut maker = Maker { item, facts: Vec::new(), record: None };
-    for draft in dialects::read(item) {
-        maker.message(draft);
-    }
+    let drafts = dialects::read(item);
+    let (tools, messages): (Vec<_>, Vec<_>) =
+        drafts.into_iter().partition(|draft| draft.shape == Shape::Tool);
+    messages.into_iter().for_each(|draft| maker.message(draft));
     if maker.facts.is_empty() {
         maker.plain();
     }
+    tools.into_iter().for_each(|draft| maker.tool(draft));
     maker.agent();
     maker.model();
     maker.events();
@@ -83,7 +85,7 @@ impl<'a> Maker<'_, 'a> {
         let says = match draft.shape {
             Shape::Connection => Says::Connection(Arc::new(draft.half)),
             Shape::Start => Says::Started(Arc::new(started_half(draft))),
-            Shape::Supplement => {
+            Shape::Supplement | Shape::Tool => {
                 evidence.request = Some(Box::new(draft.half));
                 Says::Evidence
             }
@@ -108,6 +110,14 @@ impl<'a> Maker<'_, 'a> {
                 (fact.start, fact.end) = (place.start, place.end);
             }
         }
+    }
+
+    /// How a framework's tool ended, for the call below it.
+    fn tool(&mut self, draft: Draft) {
+        let HalfFact { tool, answer, .. } = draft.half;
+        let request = HalfFact { tool, answer, ..draft::blank("tools/call") };
+        let evidence = Evidence { request: Some(Box::new(request)), ..Evidence::default() };
+        self.add(Says::Tool, evidence, b"tool");
     }
 
     /// A span that names the agent of what is below it; some of them are its run.

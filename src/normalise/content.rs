@@ -325,6 +325,19 @@ pub fn definitions(tools: &[Value]) -> Arc<Definitions> {
     Arc::new(Definitions::new(tools.iter().take(MAX_TOOLS).filter_map(read).collect()))
 }
 
+/// The flag at the end of a result's Python text: what stands before it is a tool's own.
+pub fn flag_in_repr(text: &str) -> Option<bool> {
+    if !text.contains("content=[") {
+        return None;
+    }
+    let tail = ["isError=", "is_error="].iter().find_map(|key| Some(text.rsplit_once(key)?.1))?;
+    match tail {
+        _ if tail.starts_with("True") => Some(true),
+        _ if tail.starts_with("False") => Some(false),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

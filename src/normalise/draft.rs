@@ -19,6 +19,8 @@ pub enum Shape {
     Connection,
     /// Says something of the request above it, is none itself.
     Supplement,
+    /// Says how a tool ended, whatever the tool is: of the request below it, if there is one.
+    Tool,
 }
 
 /// Where a draft stands, when that is not where its record stands: a request that is only events of

@@ -39,6 +39,11 @@ pub fn said(fact: &Fact) -> Vec<String> {
         }
         Says::Model { .. } => vec!["what a model was offered".to_string()],
         Says::Http(http) => vec![format!("HTTP {}", http.status)],
+        Says::Tool => {
+            let told = fact.evidence.request.as_deref().map(half_says);
+            let ended = told.into_iter().flatten().skip(1);
+            std::iter::once("how a framework's tool ended".to_string()).chain(ended).collect()
+        }
         Says::Evidence => Vec::new(),
     };
     for effect in &fact.evidence.effects {

@@ -69,6 +69,9 @@ fn message(item: &Item<'_>, component: &str, operation: &str, server: bool) -> O
     Some(draft)
 }
 
+/// How the SDK's transports word what broke in them.
+const TRANSPORTS: &[&str] = &["Streamable HTTP error: ", "SSE error: "];
+
 /// A plain `Error` is how the tracer writes `isError`: a protocol error is an `McpError`, whatever
 /// broke below has a type of its own.
 fn tool_error(item: &Item<'_>, draft: &mut Draft) {
@@ -76,13 +79,23 @@ fn tool_error(item: &Item<'_>, draft: &mut Draft) {
         .attributes
         .text(key::ERROR_TYPE)
         .is_some_and(|kind| matches!(&*kind, "Error" | "ToolError" | "Exception"));
-    let in_status =
-        item.attributes.text(key::ERROR_TYPE).is_none() && item.message.starts_with("Error: ");
+    let untyped = item.attributes.text(key::ERROR_TYPE).is_none();
+    let in_status = untyped && item.message.starts_with("Error: ");
+    // What is raised has a type in Python: a message alone is the text of a result.
+    let result = untyped && item.attributes.has("error.message") && item.name == "client_tool_call";
+    let of_transport = TRANSPORTS
+        .iter()
+        .any(|own| item.message.strip_prefix("Error: ").unwrap_or(&item.message).starts_with(own));
     let answer = &mut draft.half.answer;
     let unnamed = matches!(answer.failure, None | Some(Failure::Unnamed | Failure::HandlerRaised));
     let own = answer.code.is_none() && answer.http_status.is_none() && unnamed;
-    if draft.half.method.as_str() == "tools/call" && item.failed() && own && (plain || in_status) {
+    if draft.half.method.as_str() == "tools/call"
+        && item.failed()
+        && (result || own && !of_transport && (plain || in_status))
+    {
         answer.is_error = Some(true);
         answer.failure = None;
+        answer.code = None;
+        answer.http_status = None;
     }
 }

@@ -5,7 +5,7 @@ use super::semconv;
 use crate::model::fact::End;
 use crate::normalise::draft::{Draft, Shape};
 use crate::normalise::item::Item;
-use crate::normalise::{answer, conventions as key};
+use crate::normalise::{answer, content, conventions as key};
 
 pub fn read(item: &Item<'_>) -> Option<Vec<Draft>> {
     if !item.scope.starts_with("amazon.opentelemetry.distro.instrumentation.mcp") {
@@ -38,11 +38,7 @@ pub fn read(item: &Item<'_>) -> Option<Vec<Draft>> {
 
 /// The flag at the end of a result's Python text: what stands before it is a tool's own.
 fn python_result(text: &str, draft: &mut Draft) {
-    let flag = match text.rsplit_once("isError=").map(|(_, tail)| tail) {
-        Some(tail) if tail.starts_with("True") => true,
-        Some(tail) if tail.starts_with("False") => false,
-        _ => return,
-    };
+    let Some(flag) = content::flag_in_repr(text) else { return };
     if draft.is_call() {
         draft.half.answer.is_error = Some(flag);
         if flag {

@@ -1,14 +1,15 @@
 //! Frameworks that put a span around a tool call. Most of their tools have nothing to do with MCP:
-//! such a span is a call only where something on it says MCP, be it the form of the result.
+//! such a span is a call only where something on it says MCP, be it the form of the result. What
+//! any of them says of how its tool ended counts for the call below it.
 
 use serde_json::Value;
 
 use super::semconv::names_mcp;
-use crate::model::fact::{End, Rank};
+use crate::model::fact::{Answer, End, Rank};
 use crate::model::ids::Name;
-use crate::normalise::draft::Draft;
+use crate::normalise::draft::{Draft, Shape};
 use crate::normalise::item::Item;
-use crate::normalise::{answer, conventions as key};
+use crate::normalise::{answer, content, conventions as key};
 
 const ARGUMENTS: &[&str] =
     &["gen_ai.tool.call.arguments", "ai.toolCall.args", "input.value", "tool.arguments"];
@@ -18,28 +19,46 @@ const RESULT: &[&str] = &["gen_ai.tool.call.result", "ai.toolCall.result", "outp
 /// Types of content items in a tool's result.
 const CONTENT_TYPES: &[&str] = &["text", "image", "audio", "resource", "resource_link"];
 
+/// Methods of Python's tool objects that stand behind the tool's name.
+const METHODS: &[&str] = &[".acall", ".__call__", ".call", ".forward"];
+
 pub fn read(item: &Item<'_>) -> Option<Vec<Draft>> {
     let (tool, end) = tool_call(item)?;
     let result = item.attributes.json(RESULT);
-    if !says_mcp(item, result.as_ref()) {
-        return None;
-    }
     let mut draft = Draft::of(item, "tools/call");
     draft.half.end = end;
     draft.half.rank = Rank::Framework;
     draft.half.tool = draft.half.tool.take().or(tool);
+    if let Some(flag) = item.attributes.text(RESULT).and_then(|text| content::flag_in_repr(&text)) {
+        draft.half.answer.is_error = Some(flag);
+        draft.half.answer.result_seen = true;
+    }
+    if !says_mcp(item, result.as_ref()) {
+        failed(item, &mut draft);
+        let tells = end != End::Answering && draft.half.answer != Answer::default();
+        return tells.then(|| vec![draft.shaped(Shape::Tool)]);
+    }
     if let Some(arguments) = item.attributes.json(ARGUMENTS) {
         draft.take_arguments(&arguments);
     }
     if let Some(result) = &result {
         draft.take_answer(result);
     }
+    failed(item, &mut draft);
+    Some(vec![draft])
+}
+
+/// Text that Strands puts before what was raised, where others' tools answered with an error.
+const RAISED: &str = "Tool execution failed: ";
+
+fn failed(item: &Item<'_>, draft: &mut Draft) {
     let error = item.attributes.text(key::ERROR_TYPE);
-    if error.as_deref() == Some("MCP_TOOL_ERROR") {
+    let status = item.attributes.text(&["gen_ai.tool.status"]);
+    let raised = item.message.starts_with(RAISED);
+    if error.as_deref() == Some("MCP_TOOL_ERROR") || status.as_deref() == Some("error") && !raised {
         draft.half.answer.is_error = Some(true);
     }
-    answer::read(item, &mut draft);
-    Some(vec![draft])
+    answer::read(item, draft);
 }
 
 /// Whether a span executes a tool: its name where the span says it, and which end speaks.
@@ -51,8 +70,9 @@ fn tool_call(item: &Item<'_>) -> Option<(Option<Name>, End)> {
     }
     // Written by hand around calls and around handlers: the end is not said.
     let kind = item.attributes.text(&["openinference.span.kind"])?;
-    (&*kind == "TOOL")
-        .then(|| (Name::some(&item.name), super::super::draft::end_of_kind(item.kind)))
+    let name = METHODS.iter().find_map(|method| item.name.strip_suffix(method));
+    let name = Name::some(name.unwrap_or(&item.name));
+    (&*kind == "TOOL").then(|| (name, super::super::draft::end_of_kind(item.kind)))
 }
 
 fn says_mcp(item: &Item<'_>, result: Option<&Value>) -> bool {

@@ -82,6 +82,10 @@ fn short(fact: &Fact) -> String {
         }
         Says::Agent { .. } => "agent".into(),
         Says::Model { tools } => format!("model with {}", tools.tools.len()),
+        Says::Tool => {
+            let told = fact.evidence.request.as_deref().map(half_word).unwrap_or_default();
+            format!("below {told}")
+        }
         Says::Http(http) => format!("http {}", http.status),
         Says::Evidence => match &fact.evidence.request {
             Some(half) => format!("adds {}", half_word(half)),
@@ -193,6 +197,55 @@ fn messages_in_attributes() {
 }
 
 #[test]
+fn below_fastmcp_2_tools_stand_in_their_server() {
+    let scope = "opentelemetry.instrumentation.mcp.instrumentation";
+    let served = json!({"traceloop.entity.name": "t", "traceloop.workflow.name": "toy.mcp",
+                        "error.type": "ValidationError"});
+    check(
+        row(scope, "t.tool", 1, served).failed("2 validation errors"),
+        &["Wire Answering tools/call t HandlerRaised"],
+    );
+    // An application's own workflow says nothing of where its tools run.
+    let asked = json!({"traceloop.entity.name": "t", "traceloop.workflow.name": "nightly"});
+    check(row(scope, "t.tool", 1, asked), &["Wire Unknown tools/call t"]);
+}
+
+/// Tool spans of frameworks that do not name MCP: they speak of a call below, if one is there.
+#[test]
+fn how_a_frameworks_tool_ended() {
+    let tool = |more: Value| {
+        let mut all = json!({"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "t"});
+        all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        all
+    };
+    let strands = |text| {
+        let attributes = tool(json!({"gen_ai.tool.status": "error"}));
+        row("strands.telemetry.tracer", "execute_tool t", 1, attributes).failed(text)
+    };
+    check(strands("division by zero"), &["below Unknown tools/call t isError=true"]);
+    check(
+        strands("Tool execution failed: Server returned an error response"),
+        &["below Unknown tools/call t Unnamed"],
+    );
+    check(row("strands.telemetry.tracer", "execute_tool t", 1, tool(json!({}))), &[]);
+    let python = json!({"openinference.span.kind": "TOOL"});
+    let raised = json!([["exception", {"exception.type": "RuntimeError",
+                         "exception.message": "Failed to call a MCP tool: division by zero"}]]);
+    check(
+        row("openinference.instrumentation.dspy", "t.acall", 1, python).failed("").events(raised),
+        &["below Unknown tools/call t isError=true"],
+    );
+    let shown = |flag| {
+        let text = format!("meta=None content=[TextContent(text='x')] is_error={flag} result=1");
+        let attributes = json!({"openinference.span.kind": "TOOL", "tool.name": "t",
+                                "output.value": text});
+        row("openinference.instrumentation.llama_index", "FunctionTool.acall", 1, attributes)
+    };
+    check(shown("True"), &["below Unknown tools/call t isError=true result"]);
+    check(shown("False"), &["below Unknown tools/call t isError=false result"]);
+}
+
+#[test]
 fn texts_that_quote_codes_are_the_tools_own() {
     let result = json!({"result": "MCP error -32602: Tool x not found", "is_error": true});
     let attributes = json!({"traceloop.entity.output": result});
@@ -221,6 +274,20 @@ fn javascript_tracers() {
         row("dd-trace-js", "client_tool_call", 3, call).failed("Error: down"),
         &["Wire Asking tools/call isError=true"],
     );
+    let call = json!({"component": "modelcontextprotocol_client", "error.type": "Error"});
+    check(
+        row("dd-trace-js", "client_tool_call", 3, call)
+            .failed("Error: Streamable HTTP error: Error POSTing to endpoint: Service Unavailable"),
+        &["Wire Asking tools/call Unnamed"],
+    );
+    // Python's tracer: what is raised has a type, the text of a result has none.
+    let python = |more: Value| {
+        let mut all = json!({"operation.name": "mcp.request", "error.message": "timed out"});
+        all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        row("", "client_tool_call", 1, all).failed("timed out")
+    };
+    check(python(json!({})), &["Wire Asking tools/call isError=true"]);
+    check(python(json!({"error.type": "McpError"})), &["Wire Asking tools/call Timeout"]);
     let handler = json!({"component": "modelcontextprotocol_server_tool"});
     check(row("dd-trace-js", "add", 1, handler), &["Wire Answering tools/call add"]);
     check(row("dd-trace-js", "initialize", 0, json!({"operation.name": "app.step"})), &[]);
