@@ -25,6 +25,7 @@ mod interest;
 mod item;
 mod process;
 mod rules;
+mod sampling;
 mod secrets;
 mod time;
 
