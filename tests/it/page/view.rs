@@ -146,6 +146,10 @@ async fn one_call_in_every_view() {
     assert_eq!(overview["states"], json!({"tool_failed": 1}));
     assert_eq!(overview["calls"]["attempts"], 1);
     assert_eq!(overview["minutes"][0]["states"], json!({"tool_failed": 1}));
+    let start: u64 = overview["minutes"][0]["start"].as_str().unwrap().parse().unwrap();
+    let now = mcp_verdict::clock::now().wall;
+    // Nanoseconds, as every time: it began in this hour, not in 1970.
+    assert!(start <= now && now - start < 3_600_000_000_000, "{start}, now {now}");
     let (_, names) = get(&program, "/v1/names").await;
     assert_eq!(
         names,
