@@ -118,7 +118,8 @@ impl Tables {
         let listing = view.timeline.newest_listing(at);
         let stated = chain.sides().find_map(|side| side.half.call.contract.clone());
         let listed = listing.and_then(|traversal| held(traversal, tool));
-        // What a caller holds by its own word, and was not listed to its scope, came from elsewhere.
+        // What a caller holds by its own word, and was not listed to its scope, came from
+        // elsewhere.
         let by_listing =
             stated.is_none() || stated.as_ref() == listed.as_ref().map(|(digest, _)| digest);
         let holds = match stated.filter(|_| !by_listing) {
