@@ -20,7 +20,14 @@ pub struct Notes {
     /// By token, in the order of time.
     progress: BTreeMap<Name, Vec<ProgressSeen>>,
     /// By the request id they name, in the order of time.
-    cancels: BTreeMap<Name, Vec<CancelSeen>>,
+    cancels: BTreeMap<Name, Vec<Cancel>>,
+}
+
+/// A cancel, and which process recorded it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Cancel {
+    pub seen: CancelSeen,
+    pub process: Digest16,
 }
 
 /// A fact's id names what it says.
@@ -29,6 +36,15 @@ impl PartialEq for Notes {
         let ids = |notes: &Self| notes.all.iter().map(|fact| fact.id).collect::<Vec<_>>();
         self.all.len() == other.all.len() && ids(self) == ids(other)
     }
+}
+
+/// Whose record a notification is: a named service's, else a process's.
+type Speaker<'a> = Result<&'a Name, Digest16>;
+
+fn speaker(fact: &Fact) -> Speaker<'_> {
+    let named = fact.process.service.as_ref();
+    // What the SDKs call whoever has no name.
+    named.filter(|name| !name.starts_with("unknown_service")).ok_or(fact.process.key)
 }
 
 fn note(fact: &Fact) -> Option<&Notification> {
@@ -50,7 +66,8 @@ impl Notes {
                 continue;
             };
             if let Some(id) = &told.cancelled_request_id {
-                let cancel = CancelSeen { at: fact.start, by: told.end };
+                let seen = CancelSeen { at: fact.start, by: told.end };
+                let cancel = Cancel { seen, process: fact.process.key };
                 notes.cancels.entry(id.clone()).or_default().push(cancel);
             }
         }
@@ -59,33 +76,39 @@ impl Notes {
 
     fn progress_by_token(&self) -> BTreeMap<Name, Vec<ProgressSeen>> {
         let mut all: BTreeMap<Name, Vec<ProgressSeen>> = BTreeMap::new();
+        let mut told: BTreeMap<Name, Digest16> = BTreeMap::new();
         for (token, fact) in self.tokens() {
             let value = note(fact).and_then(|note| note.progress.as_ref()).and_then(|p| p.value);
-            let seen = ProgressSeen { at: fact.start, value, span: fact.id.at.span };
-            all.entry(token.clone()).or_default().push(seen);
+            let of_token = all.entry(token.clone()).or_default();
+            // Both ends may run under one name: what the other one repeats is told.
+            let teller = *told.entry(token.clone()).or_insert(fact.process.key);
+            let repeats = || of_token.iter().any(|seen: &ProgressSeen| seen.value == value);
+            if teller == fact.process.key || !repeats() {
+                of_token.push(ProgressSeen { at: fact.start, value, span: fact.id.at.span });
+            }
         }
         all
     }
 
-    /// Those of one method, each once: where two processes recorded a method, the receiver's
-    /// records stand below the sender's or repeat them, so the process that recorded more, then
-    /// the one that was first, speaks.
+    /// Those of one method, each once: where two ends recorded a method, the receiver's records
+    /// stand below the sender's or repeat them, so the end that recorded more, then the one that
+    /// was first, speaks. Processes of one service are one end: replicas take turns.
     pub fn of(&self, method: &str) -> Vec<&Arc<Fact>> {
         let mine: Vec<&Arc<Fact>> = self
             .all
             .iter()
             .filter(|fact| note(fact).is_some_and(|note| note.method.as_str() == method))
             .collect();
-        let mut by_process: BTreeMap<Digest16, (usize, Nanos)> = BTreeMap::new();
+        let mut ends: BTreeMap<Speaker<'_>, (usize, Nanos)> = BTreeMap::new();
         for fact in &mine {
-            let entry = by_process.entry(fact.process.key).or_insert((0, fact.start));
+            let entry = ends.entry(speaker(fact)).or_insert((0, fact.start));
             entry.0 += 1;
         }
-        let speaker = by_process
+        let most = ends
             .into_iter()
-            .min_by_key(|(key, (count, first))| (std::cmp::Reverse(*count), *first, *key))
-            .map(|(key, _)| key);
-        mine.into_iter().filter(|fact| Some(fact.process.key) == speaker).collect()
+            .min_by_key(|(end, (count, first))| (std::cmp::Reverse(*count), *first, *end))
+            .map(|(end, _)| end);
+        mine.into_iter().filter(|fact| Some(speaker(fact)) == most).collect()
     }
 
     /// Progress of one token, in the order of time.
@@ -100,7 +123,7 @@ impl Notes {
 
     /// Request ids whose cancels differ, with the times from which they do.
     pub fn cancels_changed<'a>(old: &'a Self, new: &'a Self) -> Vec<(&'a Name, Vec<Nanos>)> {
-        changed(&old.cancels, &new.cancels, |seen| seen.at)
+        changed(&old.cancels, &new.cancels, |cancel| cancel.seen.at)
     }
 
     /// Tokens that progress notifications carried.
@@ -118,12 +141,19 @@ impl Notes {
             .collect()
     }
 
-    /// The first cancel that names this request. Who sent it: the end of the notification's
-    /// record, as far as it is known.
-    pub fn cancel(&self, request_id: &Name, from: Nanos, to: Nanos) -> Option<CancelSeen> {
+    /// The first cancel that names this request id and `means` the request: the other end may have
+    /// one of the same id.
+    pub fn cancel(
+        &self,
+        request_id: &Name,
+        from: Nanos,
+        to: Nanos,
+        means: impl Fn(&Cancel) -> bool,
+    ) -> Option<CancelSeen> {
         let named = self.cancels.get(request_id)?;
-        let first = named.partition_point(|cancel| cancel.at < from);
-        named.get(first).filter(|cancel| cancel.at <= to).copied()
+        let first = named.partition_point(|cancel| cancel.seen.at < from);
+        let in_time = named[first..].iter().take_while(|cancel| cancel.seen.at <= to);
+        in_time.into_iter().find(|cancel| means(cancel)).map(|cancel| cancel.seen)
     }
 
     /// Whether any cancel names this request id.

@@ -188,7 +188,9 @@ fn sort_records(facts: &[Arc<Fact>], tree: &Ancestry<'_>, view: &mut TraceView) 
             continue;
         }
         let speaks = fact.evidence.speaks();
-        let keyed = fact.evidence.operation_key.is_some() && fact.half().is_none();
+        // A request's own key is read from its sides; a wrapper is no side.
+        let beside = fact.half().is_none() || view.idle.contains(&fact.id.at.span);
+        let keyed = fact.evidence.operation_key.is_some() && beside;
         if !speaks && !keyed {
             continue;
         }

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use super::scope_view::ScopeView;
-use super::scopes::closes;
+use super::scopes::{NEAR, Namesakes, closes};
 use super::tables::{ChainEntry, Tables};
 use crate::correlate::chain::Chain;
+use crate::correlate::notes::Cancel;
 use crate::correlate::operation::Kind;
 use crate::correlate::scope::{ScopeKey, ServerName};
 use crate::correlate::side::{Side, together};
@@ -118,7 +119,7 @@ impl Tables {
         let at = (chain.start(), key);
         let token = chain.sides().find_map(|side| side.half.call.progress_token.as_ref());
         if let Some(token) = token {
-            let until = closes(scope.and_then(|scope| scope.same_token(token)), at);
+            let until = progress_until(scope.and_then(|scope| scope.same_token(token)), chain, at);
             let seen = view.notes.progress(token).iter();
             let mine = seen.filter(|seen| chain.start() <= seen.at && seen.at < until);
             exchange.progress = mine.copied().collect();
@@ -131,7 +132,7 @@ impl Tables {
             let to = if ended { last.saturating_add(self.policy.settle) } else { Nanos::MAX };
             let same = scope.and_then(|scope| scope.same_id(chain.direction(), id));
             let to = to.min(closes(same, at));
-            exchange.cancel = view.notes.cancel(id, from, to);
+            exchange.cancel = view.notes.cancel(id, from, to, |cancel| means(cancel, chain));
         }
     }
 
@@ -341,6 +342,31 @@ impl Tables {
 
 fn same_name(listed: &Name, called: &Name) -> bool {
     listed == called
+}
+
+/// When progress of a token is that of a later request: once this one has ended, the next one that
+/// carries the token has taken it over.
+fn progress_until(same: Option<&Namesakes>, chain: &Chain, at: (Nanos, SpanRef)) -> Nanos {
+    let primary = chain.primary();
+    let taken_over = |(start, _): &&(Nanos, SpanRef)| primary.ended && *start >= primary.stop;
+    let next = same.and_then(|same| same.after(at, NEAR).find(taken_over));
+    next.map_or_else(|| closes(same, at), |(start, _)| *start)
+}
+
+/// Whether a cancel is of this request, and not of the other end's request of the same id: who asks
+/// sends it, and never receives it.
+fn means(cancel: &Cancel, chain: &Chain) -> bool {
+    let process = |side: &Option<Arc<Side>>| side.as_ref().map(|side| side.process().key);
+    let (asks, answers) = (process(&chain.asking), process(&chain.answering));
+    if asks == answers {
+        return true;
+    }
+    match (cancel.seen.by, asks) {
+        (End::Asking, Some(asks)) => cancel.process == asks,
+        (End::Asking, None) => Some(cancel.process) != answers,
+        (End::Answering, asks) => Some(cancel.process) != asks,
+        (End::Unknown, _) => true,
+    }
 }
 
 fn negotiation(chain: &Chain) -> Negotiation {

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::scopes::{NEAR, Namesakes};
 use super::tables::{ChainEntry, Tables};
 use crate::correlate::chain::Chain;
+use crate::model::fact::Direction;
 use crate::model::findings::{Code, Detail, Finding};
 use crate::model::ids::{Digest16, Nanos, SpanId, SpanRef};
 use crate::model::words::Era;
@@ -45,13 +46,18 @@ impl Tables {
         let (Some(scope), Some(token)) = (self.scopes.get(&entry.scope), token) else {
             return Vec::new();
         };
+        // The two directions have tokens of their own.
+        let apart = |twin: &Chain| {
+            let (one, other) = (chain.direction(), twin.direction());
+            one != other && one != Direction::Either && other != Direction::Either
+        };
         let overlaps = |twin: &Chain| {
             let before = |a: &Chain, b: &Chain| ended(a) && a.stop() <= b.start();
             !before(chain, twin) && !before(twin, chain)
         };
         let twins: Vec<SpanId> = near(scope.same_token(token), (chain.start(), key))
             .filter_map(|other| self.chains.get(&other))
-            .filter(|twin| overlaps(&twin.chain))
+            .filter(|twin| overlaps(&twin.chain) && !apart(&twin.chain))
             .map(|twin| twin.chain.key().span)
             .collect();
         if twins.is_empty() {
