@@ -229,6 +229,13 @@ async fn no_content_is_logged_or_answered() {
     }
     sender.page("page", "/v1/chains?limit=1000", "unverified").await;
     sender.page("page", "/v1/incidents?limit=1000", "first_seen").await;
+    sender.page("page", "/v1/sessions?limit=1000", "convergence").await;
+    sender.page("page", "/v1/drifts?limit=1000", "drifts").await;
+    sender.page("page", "/v1/contracts?limit=1000", "members").await;
+    sender.page("page", "/v1/coverage?limit=1000", "protocol version").await;
+    sender.page("page", "/v1/overview", "tool_failed").await;
+    sender.page("page", "/v1/names", "servers").await;
+    sender.page("page", "/v1/health", "engine").await;
     let (log, printed) = program.stop();
     assert!(log.contains("stopping"), "{log}");
     let verdicts = printed.lines().filter(|line| line.contains("unverified")).count();
