@@ -20,20 +20,19 @@ use crate::payload::Load;
 use crate::subject::memory_of;
 use crate::template::Template;
 
-/// How many sessions live when a call's cost is read.
-const STEPS: [(u64, &str); 4] = [
-    (1_000, "1,000 sessions"),
-    (10_000, "10,000 sessions"),
-    (100_000, "100,000 sessions"),
-    (1_000_000, "1,000,000 sessions"),
-];
+/// How many sessions live when a call's cost is read. Fewer than the first are under way at once.
+const STEPS: [(u64, &str); 3] =
+    [(25_000, "25,000 sessions"), (100_000, "100,000 sessions"), (400_000, "400,000 sessions")];
 const SPANS: u64 = 5;
-/// Calls that are timed at each step, after as many that bring everything into its course.
-const TIMED: u64 = 4_000;
-/// Between two calls, in nanoseconds of their time: 4,000 are far more than `settle`.
-const GAP: u64 = SECOND / 100;
+/// As in the other rows: so long after its last span a call is judged, and so often there is a pass
+/// over all that lives.
+const SETTLE: u64 = 2 * SECOND;
+/// Between two calls, in nanoseconds of their time: 60,000 spans a second.
+const GAP: u64 = SECOND / 12_000;
+/// Calls that are timed at each step; as many verdicts fall due meanwhile, give or take a tick's.
+const TIMED: u64 = SETTLE / GAP;
 /// Calls between two ticks.
-const BATCH: u64 = 20;
+const BATCH: u64 = 500;
 const BEGAN: u64 = 1_796_000_000 * SECOND;
 
 pub fn measure(most: u64) -> Result<Vec<Measured>, Failure> {
@@ -42,13 +41,12 @@ pub fn measure(most: u64) -> Result<Vec<Measured>, Failure> {
     let empty = memory_of(me, "VmRSS")?;
     let mut measured = Vec::new();
     for (count, name) in STEPS.into_iter().filter(|(count, _)| *count <= most) {
-        // The steps themselves add sessions; the first is the smallest that can be timed.
         world.calls(count.saturating_sub(world.sent))?;
-        let (before, verdicts) = (world.verdicts, world.sent);
+        let before = world.verdicts;
         let spent = world.calls(TIMED)?;
         let judged = world.verdicts - before;
         let held = (memory_of(me, "VmRSS")? - empty) * f64::from(1 << 20);
-        let run = match judged.abs_diff(TIMED) <= world.under_way() || verdicts < TIMED {
+        let run = match judged.abs_diff(TIMED) <= 2 * BATCH {
             true => Ok(BTreeMap::from([
                 (Figure::Cpu, spent.as_nanos() as f64 / (TIMED * SPANS) as f64),
                 (Figure::BytesEach, held / world.sent as f64),
@@ -70,7 +68,7 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let policy = Policy { retention: u64::MAX / 4, ..Policy::default() };
+        let policy = Policy { settle: SETTLE, retention: u64::MAX / 4, ..Policy::default() };
         let policy = Arc::new(policy);
         let most = usize::MAX;
         let limits = Limits {
@@ -82,11 +80,6 @@ impl World {
         };
         let engine = Engine::new(policy.clone(), limits);
         Self { engine, policy, template: Load::Mcp.template(SPANS), sent: 0, verdicts: 0 }
-    }
-
-    /// Calls that came less than a `settle` ago, which are not judged yet, and a round of ticks.
-    fn under_way(&self) -> u64 {
-        2 * self.policy.settle / GAP + 2 * BATCH
     }
 
     /// CPU time of so many calls more.

@@ -19,6 +19,7 @@ pub fn report(machine: &Machine, all: &[Done], pictures: &str) -> String {
             ]
         }));
     }
+    out += &lost(all);
     out += &format!(
         "Measured are the least, the median and the most of all rounds.\n\n{}\n",
         table(&rows)
@@ -30,6 +31,21 @@ pub fn report(machine: &Machine, all: &[Done], pictures: &str) -> String {
         }
     }
     out
+}
+
+/// What is asked of every run: nothing that was acknowledged is lost, repeated, altered or not judged.
+fn lost(all: &[Done]) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    let (mut runs, mut wrong) = (0, 0);
+    for measured in all.iter().flat_map(|done| &done.measured) {
+        let errors = measured.errors().count();
+        (runs, wrong) = (runs + measured.runs.len(), wrong + errors);
+        names.extend((errors > 0).then_some(measured.subject));
+    }
+    let whose = if names.is_empty() { String::new() } else { format!(": {}", names.join("; ")) };
+    format!(
+        "Of {runs} runs, {wrong} lost, repeated or altered something or did not judge{whose}.\n\n"
+    )
 }
 
 /// One row: its conditions, its programs, what it missed and what went wrong.

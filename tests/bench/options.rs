@@ -73,17 +73,20 @@ impl Options {
     }
 
     pub fn rounds(&self, row: &Row) -> usize {
-        let usual = match self.form {
-            Form::Smoke => 1,
-            Form::Quick => 3,
-            Form::Full => row.fixed.map_or(5, |(rounds, _)| rounds),
-        };
-        self.rounds.unwrap_or(usual)
+        match (self.form, row.fixed) {
+            (Form::Full, Some((rounds, _))) => rounds,
+            (Form::Full, None) => self.rounds.unwrap_or(5),
+            (Form::Quick, _) => self.rounds.unwrap_or(3),
+            (Form::Smoke, _) => 1,
+        }
     }
 
     pub fn seconds(&self, row: &Row) -> u64 {
-        let usual = if self.form == Form::Full { 5 } else { 2 };
-        self.seconds.or(row.fixed.map(|(_, seconds)| seconds)).unwrap_or(usual)
+        match (self.form, row.fixed) {
+            (Form::Full, Some((_, seconds))) => seconds,
+            (Form::Full, None) => self.seconds.unwrap_or(5),
+            _ => self.seconds.unwrap_or(2),
+        }
     }
 
     /// How many exports are timed.

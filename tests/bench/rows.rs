@@ -18,7 +18,7 @@ pub struct Row {
     pub floor_beforehand: Option<f64>,
     /// How many of its programs, from the first, are in the quick form.
     pub quick: usize,
-    /// Rounds and seconds, where not as the form has it.
+    /// Rounds and seconds of the full form, where they are not as usual.
     pub fixed: Option<(usize, u64)>,
 }
 
@@ -107,7 +107,10 @@ pub const ROWS: &[Row] = &[
     Row {
         id: "gzip",
         says: "pass-through with gzip in and out",
-        work: Work::Flow(Flow { gzip: true, ..PLAIN }, &[Floor, Batch, Verdict(QUEUED)]),
+        work: Work::Flow(
+            Flow { gzip: true, pace: Pace::Fast(100_000), ..PLAIN },
+            &[Floor, Batch, Verdict(QUEUED)],
+        ),
         targets: &[Target::cpu("queued", 0.1, "Collector, batch")],
         quick: 3,
         ..ROW
@@ -190,7 +193,7 @@ pub const ROWS: &[Row] = &[
     },
     Row {
         id: "memory",
-        says: "memory of open requests and of held spans, limits.memory 8 GiB",
+        says: "memory of open requests and of held spans, limits.memory 32 GiB",
         work: Work::Memory,
         targets: &[
             Target::at_most("10,000 open requests", Figure::BytesEach, 1024.0),
@@ -205,7 +208,7 @@ pub const ROWS: &[Row] = &[
         id: "live",
         says: "a call's five spans, scanned, folded and judged, beside live sessions",
         work: Work::Live,
-        targets: &[Target::cpu("1,000,000 sessions", 1.2, "1,000 sessions")],
+        targets: &[Target::cpu("400,000 sessions", 1.2, "25,000 sessions")],
         fixed: Some((1, 0)),
         ..ROW
     },

@@ -50,7 +50,7 @@ pub const HOLDING: Setup = Setup {
     set: &[
         "storage.ack=queued",
         "processors.mcp_verdict.settle=10m",
-        "processors.mcp_verdict.limits.memory=8GiB",
+        "processors.mcp_verdict.limits.memory=32GiB",
     ],
     promise: Promise { enriched: false, events: Which::None, ..DEFAULT },
 };
@@ -62,7 +62,7 @@ pub const OPEN: Setup = Setup {
         "storage.ack=queued",
         "processors.mcp_verdict.deadline=1h",
         "processors.mcp_verdict.inactivity=1h",
-        "processors.mcp_verdict.limits.memory=8GiB",
+        "processors.mcp_verdict.limits.memory=32GiB",
         "processors.mcp_verdict.limits.chains=2000000",
     ],
     promise: DEFAULT,
