@@ -72,8 +72,9 @@ fn continues(traversal: &Traversal, page: &Page) -> bool {
 
 impl Traversal {
     fn begin(page: Page) -> Self {
-        // A first page that was itself asked for with a cursor has a predecessor nobody saw.
-        let headless = page.facts.cursor.is_some();
+        // A first page that was itself asked for with a cursor has a predecessor nobody saw; so may
+        // one of which only the answer is shown.
+        let headless = page.facts.cursor.is_some() || page.facts.headless;
         let mut traversal = Self {
             start: page.start,
             stop: page.stop,

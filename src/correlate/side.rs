@@ -170,6 +170,7 @@ pub(super) fn absorb(into: &mut HalfFact, other: &HalfFact) {
 /// Each record may know another part of one page.
 fn absorb_list(into: &mut Option<Box<ListFacts>>, other: &Option<Box<ListFacts>>) {
     let (Some(list), Some(more)) = (into.as_mut(), other) else { return fill(into, other) };
+    list.headless &= more.headless;
     fill(&mut list.cursor, &more.cursor);
     fill(&mut list.next_cursor, &more.next_cursor);
     fill(&mut list.ttl, &more.ttl);

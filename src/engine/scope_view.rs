@@ -182,6 +182,7 @@ impl ScopeEntry {
 fn merge_lists(mine: ListFacts, theirs: ListFacts) -> ListFacts {
     ListFacts {
         cursor: mine.cursor.or(theirs.cursor),
+        headless: mine.headless && theirs.headless,
         next_cursor: mine.next_cursor.or(theirs.next_cursor),
         ttl: mine.ttl.or(theirs.ttl),
         tools: if mine.tools.is_empty() { theirs.tools } else { mine.tools },

@@ -312,6 +312,8 @@ pub struct Structured(#[serde(with = "super::json_text")] pub serde_json::Value)
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct ListFacts {
     pub cursor: Option<Digest16>,
+    /// Only the answer is shown: whether a cursor was sent is not known.
+    pub headless: bool,
     /// `Some(None)`: it is known that there was no next cursor.
     pub next_cursor: Option<Option<Digest16>>,
     pub ttl: Option<Nanos>,

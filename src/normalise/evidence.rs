@@ -109,6 +109,7 @@ fn list(bag: &Bag<'_>, draft: &mut Draft) {
     let definitions = bag.get(key::LIST_DEFINITIONS).and_then(item::json);
     let said = ListFacts {
         cursor: cursor(key::LIST_CURSOR),
+        headless: false,
         next_cursor: next,
         ttl: millis(bag, key::LIST_TTL_MS),
         tools: tools(bag),

@@ -94,6 +94,9 @@ fn writer(item: &Item<'_>) -> Option<Draft> {
     let response = item.attributes.json(&["mcp.response.value"]);
     if let Some(response) = &response {
         draft.take_result_of_any(response);
+        if let Some(list) = &mut draft.half.list {
+            list.headless = true;
+        }
     }
     (draft.half.request_id.is_some() || response.is_some()).then_some(draft)
 }
