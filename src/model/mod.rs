@@ -3,6 +3,7 @@
 
 pub mod attributes;
 pub mod case;
+pub mod content;
 pub mod digest;
 pub mod evidence;
 pub mod fact;
