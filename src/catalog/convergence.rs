@@ -1,11 +1,12 @@
 //! Whether the client's tools are the server's tools (judgment.md §6): the timeline of one scope's
 //! catalog, and the answer at any moment of it.
 
-use super::traversal::{Reached, Traversal};
+use super::traversal::{Page, Reached, Traversal};
+use crate::model::attributes::{LIST_TOOLS, REGISTRY_DISCOVERED_DIGEST, REGISTRY_INSTALLED_DIGEST};
 use crate::model::digest::Digest;
 use crate::model::fact::Definitions;
 use crate::model::findings::{Code, Detail, Finding};
-use crate::model::ids::{Nanos, SECOND, SpanId};
+use crate::model::ids::{Name, Nanos, SECOND, SpanId};
 use crate::model::words::Convergence;
 
 /// A `list_changed` notification.
@@ -213,14 +214,9 @@ impl Timeline {
         if traversal.definitions().any(|tool| tool.unsafe_number) {
             found.push(Finding::new(Code::UnsafeNumber, spans()));
         }
-        let foreign = |digest: &Option<Digest>| matches!(digest, Some(Digest::Foreign(_)));
-        let stated = |page: &super::traversal::Page| {
-            foreign(&page.facts.installed)
-                || foreign(&page.facts.discovered)
-                || page.facts.tools.iter().any(|(_, digest)| matches!(digest, Digest::Foreign(_)))
-        };
-        if traversal.pages.iter().any(stated) {
-            found.push(Finding::new(Code::DigestSchemeMismatch, spans()));
+        if let Some(key) = traversal.pages.iter().find_map(foreign_digest) {
+            let key = Detail::Key(Name::new(key));
+            found.push(Finding::new(Code::DigestSchemeMismatch, spans()).detail(key));
         }
     }
 
@@ -263,6 +259,18 @@ fn told_by(traversal: &Traversal, at: Nanos) -> Option<Reached> {
     let reached = traversal.reached_by(at);
     let told = traversal.paged() || matches!(reached, Reached::Unknown | Reached::Failed);
     told.then_some(reached)
+}
+
+/// The attribute of a page under which a digest of another scheme stands.
+fn foreign_digest(page: &Page) -> Option<&'static str> {
+    let foreign = |digest: &Digest| matches!(digest, Digest::Foreign(_));
+    let facts = &page.facts;
+    let stands = [
+        (REGISTRY_DISCOVERED_DIGEST, facts.discovered.as_ref().is_some_and(foreign)),
+        (REGISTRY_INSTALLED_DIGEST, facts.installed.as_ref().is_some_and(foreign)),
+        (LIST_TOOLS, facts.tools.iter().any(|(_, digest)| foreign(digest))),
+    ];
+    stands.into_iter().find_map(|(key, stands)| stands.then_some(key))
 }
 
 /// A change signal inside a traversal.

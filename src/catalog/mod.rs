@@ -23,6 +23,7 @@ mod diff_view;
 pub mod digest;
 mod drifts;
 pub mod grade;
+pub mod hints;
 pub mod listing;
 pub mod lockfile;
 #[cfg(test)]

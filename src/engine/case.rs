@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::scope_view::ScopeView;
 use super::scopes::{NEAR, Namesakes, closes};
 use super::tables::{ChainEntry, Tables};
+use crate::catalog::hints::hints;
 use crate::correlate::chain::Chain;
 use crate::correlate::notes::Cancel;
 use crate::correlate::operation::Kind;
@@ -320,6 +321,20 @@ impl Tables {
         let offers = traces.flat_map(|trace| trace.models.iter());
         let before = offers.filter(|(end, _)| *end <= at);
         before.max_by_key(|(end, _)| *end).map(|(_, tools)| tools.clone())
+    }
+
+    /// An exchange with what a trusted server's listing hints of the tool, where nobody else says.
+    pub(super) fn hinted(&self, entry: &ChainEntry, mut exchange: Exchange) -> Exchange {
+        let known = exchange.read_only.is_some() && exchange.idempotent.is_some();
+        if known || !self.policy_of(&entry.chain).trusts_annotations(&exchange.server) {
+            return exchange;
+        }
+        let tool = exchange.tool.as_ref();
+        let listed = tool.and_then(|tool| self.definition_at(entry, tool, &exchange.server));
+        let hinted = listed.as_ref().map(hints).unwrap_or_default();
+        exchange.read_only = exchange.read_only.or(hinted.read_only);
+        exchange.idempotent = exchange.idempotent.or(hinted.idempotent);
+        exchange
     }
 
     /// The definition in force for a call: the newest one any client of the context has read, since

@@ -74,7 +74,7 @@ impl ScopeEntry {
         };
         self.negotiate(&mut view, &notes, endings);
         let covered = self.covered(&view, &notes, endings);
-        let signals = signals(&notes, &view, &covered);
+        let signals = signals(&notes, &view, &covered, self.subscriptions_known(&notes));
         view.timeline = Timeline {
             traversals: traversals(self.pages(endings)),
             signals,
@@ -124,7 +124,6 @@ impl ScopeEntry {
         notes: &Notes,
         endings: &dyn Fn(&Chain) -> Ending,
     ) -> Vec<Covered> {
-        let covers = |names: &[Name]| names.iter().any(|name| name.as_str() == TOOLS_LIST_CHANGED);
         if view.era != Some(Era::Modern) {
             let declared = view
                 .server_capabilities
@@ -133,16 +132,12 @@ impl ScopeEntry {
             let always = Covered { from: 0, to: Nanos::MAX, broke: false };
             return declared.then_some(always).into_iter().collect();
         }
-        let listens =
-            self.controls.values().filter(|c| c.method().as_str() == "subscriptions/listen");
         let mut covered = Vec::new();
-        for chain in listens {
-            let acknowledged = notes.acknowledged();
-            let subscribed = chain
-                .sides()
-                .filter_map(|side| side.half.negotiation.as_deref()?.subscribed.as_ref())
+        let acknowledged = notes.acknowledged();
+        for chain in self.listens() {
+            let subscribed = subscribed(chain)
                 .chain(acknowledged.iter().map(|(_, names)| names))
-                .any(|names| covers(names));
+                .any(|names| names.iter().any(|name| name.as_str() == TOOLS_LIST_CHANGED));
             if subscribed {
                 let ended = chain.sides().any(|side| side.ended);
                 let ending = endings(chain);
@@ -156,6 +151,17 @@ impl ScopeEntry {
         }
         covered.sort_by_key(|span| (span.from, span.to));
         covered
+    }
+
+    fn listens(&self) -> impl Iterator<Item = &Arc<Chain>> {
+        self.controls.values().filter(|chain| chain.method().as_str() == "subscriptions/listen")
+    }
+
+    /// Whether it is known of every subscription what the server acknowledged.
+    fn subscriptions_known(&self, notes: &Notes) -> bool {
+        let untold = |chain: &&Arc<Chain>| subscribed(chain).next().is_none();
+        let untold = self.listens().filter(untold).count();
+        self.listens().next().is_some() && untold <= notes.acknowledged().len()
     }
 
     fn pages(&self, endings: &dyn Fn(&Chain) -> Ending) -> Vec<Page> {
@@ -193,7 +199,13 @@ fn merge_lists(mine: ListFacts, theirs: ListFacts) -> ListFacts {
     }
 }
 
-fn signals(notes: &Notes, view: &ScopeView, covered: &[Covered]) -> Vec<Signal> {
+/// What a subscription covers, as its halves say.
+fn subscribed(chain: &Chain) -> impl Iterator<Item = &Vec<Name>> {
+    chain.sides().filter_map(|side| side.half.negotiation.as_deref()?.subscribed.as_ref())
+}
+
+/// `known`: what each subscription covers.
+fn signals(notes: &Notes, view: &ScopeView, covered: &[Covered], known: bool) -> Vec<Signal> {
     let declared = view.server_capabilities.as_ref();
     let modern = view.era == Some(Era::Modern);
     let signal = |fact: &Arc<Fact>| {
@@ -202,7 +214,8 @@ fn signals(notes: &Notes, view: &ScopeView, covered: &[Covered]) -> Vec<Signal> 
         let declared_not = declared.is_some_and(|all| !all.contains(TOOLS_LIST_CHANGED));
         // In modern, one that nobody subscribed to is undeclared only where subscriptions or the
         // declaration are known at all.
-        let undeclared = !counts && (declared_not || modern && !covered.is_empty());
+        let outside = modern && (known || !covered.is_empty());
+        let undeclared = !counts && (declared_not || outside);
         Signal { at, span: fact.id.at.span, counts, undeclared }
     };
     let mut all: Vec<Signal> = notes.of(LIST_CHANGED).into_iter().map(signal).collect();

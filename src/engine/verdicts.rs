@@ -219,6 +219,7 @@ impl Tables {
         exchange: Exchange,
         now: Now,
     ) -> Case {
+        let exchange = self.hinted(entry, exchange);
         let view = self.scope_view(&entry.scope);
         let catalog = self.catalog_seen(entry, &exchange, &view);
         let tool = exchange.tool.as_ref().map(|tool| tool.as_str());
@@ -282,9 +283,10 @@ impl Tables {
 
     /// The verdicts of several attempts, each with what the others say of it.
     fn finished(&self, members: &[SpanRef]) -> Vec<(SpanRef, Verdict)> {
-        let entries = members.iter().filter_map(|at| Some((*at, self.chains.get(at)?)));
+        let entries = members.iter().filter_map(|at| Some((*at, &**self.chains.get(at)?)));
+        let hinted = |at, entry| self.hinted(entry, self.exchange(at, entry));
         let judged: Vec<(SpanRef, &ChainEntry, Exchange)> =
-            entries.map(|(at, entry)| (at, &**entry, self.exchange(at, entry))).collect();
+            entries.map(|(at, entry)| (at, entry, hinted(at, entry))).collect();
         let attempts = judged.iter().filter_map(|(at, entry, exchange)| {
             let (ending, verdict) = (entry.ending?, entry.alone.as_deref()?.clone());
             Some((*at, Attempt { exchange, ending, verdict }))

@@ -77,8 +77,7 @@ impl<'a> Maker<'_, 'a> {
         modern_label(&mut draft);
         draft.half.call.tidy();
         let place = draft.place;
-        let mut found = defects(item);
-        found.extend(evidence::foreign_digests(&item.attributes, &draft.half));
+        let found = defects(item);
         let mut evidence = evidence::read(&item.attributes, item.end);
         evidence.operation_key = evidence.operation_key.or_else(|| self.key_of_events());
         let started = item.signal == Signal::Log && item.name == REQUEST_STARTED;

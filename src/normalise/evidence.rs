@@ -8,7 +8,6 @@ use super::{content, time};
 use crate::model::attributes as key;
 use crate::model::digest::Digest;
 use crate::model::fact::*;
-use crate::model::findings::{Code, Detail, Finding};
 use crate::model::ids::{Digest16, MILLI, Name, Nanos};
 use crate::model::words::*;
 use crate::wire::scan::ValueRef;
@@ -226,28 +225,6 @@ fn outcome(bag: &Bag<'_>) -> Option<OutcomeStatus> {
         true => OutcomeStatus::Verified,
         false => OutcomeStatus::Failed,
     })
-}
-
-/// Keys under which a digest of another scheme stands.
-pub fn foreign_digests(bag: &Bag<'_>, half: &HalfFact) -> Vec<Finding> {
-    let foreign = |digest: &Option<Digest>| matches!(digest, Some(Digest::Foreign(_)));
-    let list = half.list.as_deref();
-    let at = |key: &'static str, is: bool| (is && bag.has(key)).then_some(key);
-    [
-        at(key::REGISTRY_DISCOVERED_DIGEST, list.is_some_and(|l| foreign(&l.discovered))),
-        at(key::REGISTRY_INSTALLED_DIGEST, list.is_some_and(|l| foreign(&l.installed))),
-        at(
-            key::LIST_TOOLS,
-            list.is_some_and(|l| l.tools.iter().any(|t| matches!(t.1, Digest::Foreign(_)))),
-        ),
-        at(key::CALL_CONTRACT_DIGEST, foreign(&half.call.contract)),
-    ]
-    .into_iter()
-    .flatten()
-    .map(|key| {
-        Finding::new(Code::DigestSchemeMismatch, Vec::new()).detail(Detail::Key(Name::new(key)))
-    })
-    .collect()
 }
 
 /// Labels of an evaluation that leave no doubt.
