@@ -14,8 +14,8 @@ use crate::rows::{Flow, WARM};
 use crate::sink::Sink;
 use crate::subject::{Binaries, Subject, Target, ports};
 
-/// Nothing has come for so long: then nothing more will. Well above `settle`.
-const PATIENCE: Duration = Duration::from_secs(8);
+/// Nothing has come for so long: then nothing more will, on a busy machine too.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// What comes twice comes soon.
 const AFTER: Duration = Duration::from_millis(300);
 

@@ -216,7 +216,7 @@ impl Target {
         let began = Instant::now();
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
             let ended = self.process.try_wait()?.is_some();
-            if ended || began.elapsed() > Duration::from_secs(20) {
+            if ended || began.elapsed() > Duration::from_secs(60) {
                 let log = fs::read_to_string(self.folder.join("log")).unwrap_or_default();
                 return Err(format!("{} did not start: {log}", self.name).into());
             }
