@@ -86,7 +86,7 @@ fn kill_after(directory: &Path, life: u64, patience: Duration) -> Vec<String> {
         }
         said
     });
-    wait_for_open.recv_timeout(Duration::from_secs(20)).expect("the child opens its log");
+    wait_for_open.recv_timeout(Duration::from_secs(60)).expect("the child opens its log");
     std::thread::sleep(patience);
     // On Unix this is SIGKILL.
     child.kill().unwrap();
@@ -156,7 +156,7 @@ fn no_kill_loses_what_was_acknowledged() {
     }
     let acknowledged = said.acknowledged.len();
     println!("{KILLS} kills, {acknowledged} acknowledged, {waiting} not done at the end");
-    assert!(acknowledged > 200 && waiting > 0, "it was killed before it did anything");
+    assert!(acknowledged > 20 && waiting > 0, "it was killed before it did anything");
     let log = Disk::open(&settings(directory.path(), Sync::Never, SIZE)).unwrap();
     log.recover().unwrap().iter().for_each(|pending| log.mark(pending.position, Mark::Done));
     drop(log);
