@@ -192,7 +192,8 @@ impl<'a> Maker<'_, 'a> {
         events.filter_map(|event| evidence::operation_key(&event.attributes)).min()
     }
 
-    /// Evidence rules: on the fact that speaks of the whole item, else on one of their own.
+    /// Evidence rules: on the fact that speaks of the whole item, else on one of their own. What a
+    /// notification or a framework's tool says goes another way than evidence.
     fn rules(&mut self, policy: &Policy) {
         let item = self.item;
         if item.signal != Signal::Span {
@@ -202,8 +203,10 @@ impl<'a> Maker<'_, 'a> {
         if matched.is_empty() {
             return;
         }
-        let whole =
-            |fact: &Fact| fact.start == item.start && !matches!(fact.says, Says::Notification(_));
+        let whole = |fact: &Fact| {
+            let apart = matches!(fact.says, Says::Notification(_) | Says::Tool);
+            fact.start == item.start && !apart
+        };
         let place = self.facts.iter().position(whole).unwrap_or_else(|| {
             let evidence = evidence::read(&item.attributes, item.end);
             self.add(Says::Evidence, evidence, b"rule");

@@ -1,6 +1,7 @@
 //! Invariants over every recorded capture and published case, and a way to look at one.
 
 mod dialects;
+mod frameworks;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
